@@ -1,7 +1,6 @@
 package lektordir
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -454,39 +453,6 @@ func TestJournalChanged(t *testing.T) {
 	if err != nil || j.Bad() != 0 || lines(j) != 2 { // one is restored
 		t.Errorf("%d lines, %d bad, %v", lines(j), j.Bad(), err)
 	}
-}
-
-// Watch goes on if new/$feed is removed and made again.
-func TestArrivalsInNewDirectory(t *testing.T) {
-	d, _ := newDir(t)
-	deliver(t, d, sample("0", "before"))
-	wctx, cancel := contextFor(t)
-	defer cancel()
-	ready := make(chan struct{})
-	got := make(chan Ref)
-	go func() {
-		defer close(got)
-		for r, err := range d.Watch(wctx, WatchOptions{Ready: func() { close(ready) }}) {
-			if err != nil {
-				t.Error(err)
-			}
-			got <- r
-		}
-	}()
-	<-ready
-	for i := range 3 {
-		if err := os.RemoveAll(d.Join("new", feedHash)); err != nil {
-			t.Fatal(err)
-		}
-		want := deliver(t, d, sample(fmt.Sprint(1, i), "A"))[0]
-		if r := <-got; r != want {
-			t.Fatalf("%v, want %v", r, want)
-		}
-	}
-}
-
-func contextFor(t *testing.T) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), time.Minute)
 }
 
 // If another program removes the empty new/$feed, the commit makes it again.

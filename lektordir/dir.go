@@ -118,6 +118,10 @@ func (d *Dir) Options() Options { return Options(d.fs.Options) }
 // Path returns the absolute path of the lektor-dir.
 func (d *Dir) Path() string { return d.fs.Path }
 
+// Shared reports whether other machines may write to the lektor-dir, by the kind of its file system.
+// Times and names may then be cached, and the kernel does not report all changes.
+func (d *Dir) Shared() bool { return d.fs.Shared() }
+
 // Join returns the absolute path of a file in the lektor-dir. It joins the elements like
 // [filepath.Join].
 func (d *Dir) Join(elem ...string) string {

@@ -154,34 +154,3 @@ func ExampleDir_SetFlags() {
 	fmt.Println(refs[0].Place, "to", read.Place, read.Flags(), read.Unread())
 	// Output: new to cur FS false
 }
-
-// Watch yields entries as they arrive.
-func ExampleDir_Watch() {
-	dir, remove := temporary()
-	defer remove()
-	ready := func() {
-		go func() {
-			put(dir, "urn:example:clock:12", "Noon")
-			put(dir, "urn:example:clock:18", "Six")
-		}()
-	}
-	seen := 0
-	for ref, err := range dir.Watch(context.Background(), lektordir.WatchOptions{Ready: ready}) {
-		if err != nil {
-			log.Print(err)
-			continue
-		}
-		e, err := dir.ReadEntry(ref, lektordir.FieldTitle)
-		if err != nil {
-			log.Print(err) // moved by another viewer
-			continue
-		}
-		fmt.Println(e.Title)
-		if seen++; seen == 2 {
-			break
-		}
-	}
-	// Output:
-	// Noon
-	// Six
-}

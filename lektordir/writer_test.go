@@ -706,35 +706,3 @@ mkdir -p tmp/$HASH/1700000000.M1P2Q5I0123456789abcdef.host # being written
 		t.Errorf("after the repair: %v %v", ps, err)
 	}
 }
-
-func TestArrivals(t *testing.T) {
-	d, _ := newDir(t)
-	deliver(t, d, sample("0", "before"))
-	wctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	ready := make(chan struct{})
-	got := make(chan Ref)
-	go func() {
-		defer close(got)
-		for r, err := range d.Watch(wctx, WatchOptions{Ready: func() { close(ready) }}) {
-			if err != nil {
-				t.Error(err)
-			}
-			got <- r
-		}
-	}()
-	<-ready
-	first := deliver(t, d, sample("1", "A"))[0]
-	if r := <-got; r != first {
-		t.Errorf("%v, want %v", r, first)
-	}
-	// An entry of a new feed, written by a shell.
-	shell(t, d, `mkdir -p new/other tmp/other; mkdir tmp/other/1500000000.1.h; mv tmp/other/1500000000.1.h new/other/`)
-	if r := <-got; r.Path() != "new/other/1500000000.1.h" {
-		t.Errorf("%v", r)
-	}
-	cancel()
-	for r := range got {
-		t.Errorf("one more: %v", r)
-	}
-}

@@ -104,9 +104,10 @@ func only(s string, last byte) bool {
 }
 
 // Parts holds the parts of a unique name in lektor's form,
-// SECONDS.M<micros>P<pid>Q<seq>I<identity>.HOST, except seconds and pid.
+// SECONDS.M<micros>P<pid>Q<seq>I<identity>.HOST, except seconds.
 type Parts struct {
 	Micros   int64
+	PID      int64
 	Seq      int64
 	Identity string
 	Host     string
@@ -138,7 +139,7 @@ func Split(unique string) (p Parts, ok bool) {
 	if p.Micros, ok = number('M'); !ok {
 		return p, false
 	}
-	if _, ok = number('P'); !ok {
+	if p.PID, ok = number('P'); !ok {
 		return p, false
 	}
 	if p.Seq, ok = number('Q'); !ok {

@@ -486,6 +486,7 @@ func runHistory(t *testing.T, seed uint64) (indexed int) {
 	steps := []func(){
 		h.deliver, h.deliver, h.deliver, h.deliver, h.move, h.move, h.move, h.move, h.move, h.remove, h.finish, h.restore, h.backdate, h.settings, h.settings,
 		func() { h.skew = time.Duration(h.random.IntN(5)-2) * time.Hour }, func() { h.skew = 0 },
+		func() { h.shared = !h.shared },
 	}
 	for range 30 {
 		for range 1 + h.random.IntN(4) {

@@ -29,6 +29,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -49,6 +50,8 @@ type Options struct {
 	// close it, unless the journal is long. Closing would checkpoint the journal and wait for the
 	// disk; the next query that adds nothing does this.
 	Brief bool
+	// Shared treats the file system as one to which other machines write, as it may be without.
+	Shared bool
 	// Warn takes a warning, once.
 	Warn func(format string, a ...any)
 }
@@ -58,6 +61,7 @@ type Options struct {
 type Index struct {
 	dir  *lektordir.Dir
 	o    Options
+	rule stamp.Rule
 	path string // path of the file; "" for none
 	warn sync.Once
 }
@@ -80,7 +84,7 @@ func New(d *lektordir.Dir, o Options) *Index {
 	if o.Least == 0 {
 		o.Least = defaultLeast
 	}
-	return &Index{dir: d, o: o, path: filePath(d, o)}
+	return &Index{dir: d, o: o, rule: stamp.Rule{Clock: o.Clock, Shared: o.Shared || d.Shared()}, path: filePath(d, o)}
 }
 
 // Open opens the lektor-dir at path as [entrystore.Open] does, with its index: this is how
@@ -139,7 +143,7 @@ func (v *View) Close() {
 // Look brings the index up to date and returns a view of it, or nil if the directory has to be read
 // instead. The error is the context's.
 func (x *Index) Look(ctx context.Context) (entrystore.View, error) {
-	if !x.Exists() || !x.trusts() {
+	if !x.Exists() {
 		return nil, nil
 	}
 	s, err := x.open()
@@ -168,13 +172,10 @@ func (s *session) budget() time.Duration {
 	return max(defaultBudget, time.Duration(s.next)*budgetEach)
 }
 
-// trusts reports whether new/ and cur/ get a new mtime with each change; see [keepsTimes].
-func (x *Index) trusts() bool { return keepsTimes(x.dir.Join("new")) && keepsTimes(x.dir.Join("cur")) }
-
 // Missed begins an index, which the next queries fill, if there is none and the directory that was
 // read instead has at least Options.Least entries.
 func (x *Index) Missed(entries int) {
-	if entries < x.o.Least || x.path == "" || x.Exists() || !x.trusts() {
+	if entries < x.o.Least || x.path == "" || x.Exists() {
 		return
 	}
 	if err := x.create(); err != nil {
@@ -214,9 +215,6 @@ func (x *Index) tell(format string, a ...any) {
 func (x *Index) Build(ctx context.Context, progress func(done, total int)) error {
 	if x.path == "" {
 		return cmdline.Hint(errors.New("there is no place for an index"), "set XDG_CACHE_HOME or HOME to a directory")
-	}
-	if !x.trusts() {
-		return fmt.Errorf("%s is on a file system that does not record changes of directories: it is read without an index", x.dir.Path())
 	}
 	for again := false; ; again = true {
 		if !x.Exists() {

@@ -27,6 +27,8 @@ type world struct {
 	clock func() time.Time
 	said  bytes.Buffer
 	brief bool
+	// shared is index.Options.Shared.
+	shared bool
 	// indexed counts the answers that were the index's, unless it is nil.
 	indexed *int
 }
@@ -60,7 +62,7 @@ func (w *world) open() (*entrystore.Store, *index.Index) {
 	}
 	streams := cmdline.NewStreams("test", nil, &bytes.Buffer{}, &w.said)
 	s := entrystore.New(d, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), streams)
-	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Brief: w.brief, Warn: streams.Report.Warn})
+	x := index.New(d, index.Options{Cache: w.cache, Host: "here", Clock: w.clock, Budget: time.Hour, Least: 1, Brief: w.brief, Shared: w.shared, Warn: streams.Report.Warn})
 	return s, x
 }
 

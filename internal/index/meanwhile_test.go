@@ -68,3 +68,47 @@ func TestReadMeanwhile(t *testing.T) {
 		t.Errorf("got %q; want len(authors) == 1 and authors[0] == \"Somebody\"", authors)
 	}
 }
+
+// TestShared: on a file system of several machines, the times of a directory may be older than its
+// names. There every query lists the directories, and only entries that it does not know are read.
+func TestShared(t *testing.T) {
+	ctx := context.Background()
+	made := testdir.New(t)
+	d, err := lektordir.Open(made.Path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := made.Entry("http://a.example/", "new", testdir.Unique(1700000000, 1), "title=T", "content=text"); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Cache: filepath.Join(t.TempDir(), "cache"), Budget: time.Hour, Warn: t.Errorf}
+	remembered := func() (n int) {
+		x := New(d, o)
+		if err := x.Build(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		s, err := x.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.close()
+		s.load()
+		for _, f := range s.feeds {
+			for _, one := range f.stamps {
+				if one != "" {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	for end := time.Now().Add(time.Minute); remembered() != 3; {
+		if time.Now().After(end) {
+			t.Fatal("no stamps are remembered on a local file system")
+		}
+	}
+	o.Shared = true
+	if n := remembered(); n != 0 {
+		t.Errorf("%d stamps are remembered on a file system of several machines", n)
+	}
+}

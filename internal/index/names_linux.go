@@ -3,9 +3,7 @@ package index
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -60,38 +58,3 @@ const (
 	kindFile = unix.DT_REG
 	kindDir  = unix.DT_DIR
 )
-
-// keepsTimes reports whether the file system of a directory sets a new mtime whenever a name in the
-// directory changes. Most do; some FUSE file systems do not.
-func keepsTimes(path string) bool {
-	var fs unix.Statfs_t
-	if unix.Statfs(path, &fs) != nil {
-		return false
-	}
-	if fs.Type != unix.FUSE_SUPER_MAGIC {
-		return true
-	}
-	var st unix.Stat_t
-	if unix.Stat(path, &st) != nil {
-		return false
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	return err == nil && trustedMount(string(mounts), unix.Major(st.Dev), unix.Minor(st.Dev))
-}
-
-// trustedMount looks a device up in the lines of proc(5)'s mountinfo.
-func trustedMount(mounts string, major, minor uint32) bool {
-	device := fmt.Sprintf("%d:%d", major, minor)
-	for line := range strings.Lines(mounts) {
-		head, tail, _ := strings.Cut(line, " - ")
-		fields, kinds := strings.Fields(head), strings.Fields(tail)
-		if len(fields) > 2 && len(kinds) > 0 && fields[2] == device {
-			switch kinds[0] {
-			case "fuse.glusterfs", "fuse.ceph", "fuse.bindfs", "fuse.mergerfs", "fuse.fuse-overlayfs", "fuseblk":
-				return true
-			}
-			return false
-		}
-	}
-	return false
-}

@@ -35,7 +35,3 @@ func readNames(fd int, path string) ([]name, error) {
 	}
 	return list, err
 }
-
-// keepsTimes reports whether the file system of a directory sets a new mtime whenever a name in the
-// directory changes.
-func keepsTimes(string) bool { return true }

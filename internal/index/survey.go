@@ -36,7 +36,10 @@ const (
 	ofList
 )
 
-func (f *feed) dirty(place int) bool { return f.now[place] == "" || f.now[place] != f.stamps[place] }
+// dirty reports whether a part of a feed must be read again.
+func (s *session) dirty(f *feed, place int) bool {
+	return s.x.rule.Shared || f.now[place] == "" || f.now[place] != f.stamps[place]
+}
 
 // gone reports whether the feed has neither directory any more.
 func (f *feed) gone() bool { return f.now[inNew] == stamp.Absent && f.now[inCur] == stamp.Absent }
@@ -82,11 +85,12 @@ func (s *session) loadNext() {
 
 // tops are new/ and cur/ while they are open.
 type tops struct {
-	fds        [2]int
-	known, now [2]stamp.Stamp // known to the index
+	fds     [2]int
+	known   [2]stamp.Stamp // known to the index
+	reading *stamp.Reading
 }
 
-// openTops opens new/ and cur/ and takes their stamps. The caller must close them, also
+// openTops opens new/ and cur/ and begins to read them. The caller must close them, also
 // after an error.
 func (s *session) openTops() (*tops, error) {
 	t := &tops{fds: [2]int{-1, -1}}
@@ -100,20 +104,8 @@ func (s *session) openTops() (*tops, error) {
 		}
 		t.fds[i] = fd
 	}
-	read := stamp.Now(s.x.o.Clock)
-	for i, fd := range t.fds {
-		var st unix.Stat_t
-		if err := unix.Fstat(fd, &st); err != nil {
-			return t, &dirError{err}
-		}
-		t.now[i] = stamp.Settled(stamp.From(&st), stamp.TimesOf(&st), read)
-	}
+	t.reading = s.x.rule.Begin(unix.AT_FDCWD, t.known[:], s.x.dir.Join("new"), s.x.dir.Join("cur"))
 	return t, nil
-}
-
-// changed reports whether a directory may have changed since the index knew it.
-func (t *tops) changed() bool {
-	return t.now != t.known || t.now[0] == "" || t.now[1] == ""
 }
 
 func (t *tops) close() {
@@ -132,12 +124,12 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if t.changed() {
+	if t.reading.Needed(t.known[:]) {
 		if err := s.newFeeds(t); err != nil {
 			return false, err
 		}
-		if t.now != t.known && t.now != [2]stamp.Stamp{} {
-			s.tops = &t.now
+		if now := [2]stamp.Stamp(t.reading.End()); now != t.known && now != [2]stamp.Stamp{} {
+			s.tops = &now
 		}
 	}
 	feeds := slices.Collect(maps.Values(s.feeds))
@@ -157,7 +149,7 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 	s.latest = 0
 	for _, f := range feeds {
 		s.latest = max(s.latest, f.ctime)
-		dirty = dirty || f.dirty(inNew) || f.dirty(inCur) || f.dirty(ofList)
+		dirty = dirty || s.dirty(f, inNew) || s.dirty(f, inCur) || s.dirty(f, ofList)
 	}
 	return dirty || s.tops != nil, s.c.err
 }
@@ -190,33 +182,36 @@ const readings = 4
 // listFeed reads the directories of a feed that have changed; the others are nil.
 //
 // readdir(3) skips an entry that is renamed meanwhile, and an entry may move from a
-// directory that is not yet read to one that was. So unless the stamps show that nothing
-// changed, the directories are read until two readings have the same entries. sure is
+// directory that is not yet read to one that was. So unless the stamps of both show that nothing
+// changed, they are read until two readings have the same entries. sure is
 // false if none have.
 func (s *session) listFeed(f *feed) (found [2]*listing, sure bool, err error) {
 	var last []string
 	for n := 0; n < readings && !sure; n++ {
-		sure = true
 		var names []string
+		reading := s.x.rule.Begin(unix.AT_FDCWD, f.now[:], s.x.dir.Join("new", f.hash), s.x.dir.Join("cur", f.hash))
+		copy(f.now[:], reading.Before)
 		for place := range found {
-			if n > 0 {
-				f.now[place], _ = stamp.Look(unix.AT_FDCWD, s.x.dir.Join(lektordir.Place(place).String(), f.hash))
-			}
-			if !f.dirty(place) {
+			if !s.dirty(f, place) {
 				continue
 			}
 			if found[place], err = s.list(f, place); err != nil {
 				return found, false, err
 			}
-			sure = sure && found[place].stamp != ""
 			for _, n := range found[place].names {
 				unique, _, _ := strings.Cut(n.name, ";")
 				names = append(names, unique)
 			}
 		}
+		kept := reading.End()
+		for place, l := range found {
+			if l != nil {
+				l.stamp = kept[place]
+			}
+		}
 		slices.Sort(names)
 		names = slices.Compact(names)
-		sure = sure || n > 0 && slices.Equal(names, last)
+		sure = stamp.Whole(kept) || n > 0 && slices.Equal(names, last)
 		last = names
 	}
 	return found, sure, nil
@@ -228,17 +223,12 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 	abs := s.x.dir.Join(rel)
 	fd, err := unix.Open(abs, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == unix.ENOENT {
-		return &listing{stamp: stamp.Absent}, nil
+		return &listing{}, nil
 	}
 	if err != nil {
 		return nil, &dirError{&fs.PathError{Op: "open", Path: abs, Err: err}}
 	}
 	defer unix.Close(fd)
-	var before, after unix.Stat_t
-	read := stamp.Now(s.x.o.Clock)
-	if err := unix.Fstat(fd, &before); err != nil {
-		return nil, &dirError{err}
-	}
 	names, err := readNames(fd, abs)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // removed while it was read
@@ -246,11 +236,7 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 	if err != nil {
 		return nil, &dirError{err}
 	}
-	l := &listing{names: names}
-	if unix.Fstat(fd, &after) == nil && stamp.From(&before) == stamp.From(&after) {
-		l.stamp = stamp.Settled(stamp.From(&before), stamp.TimesOf(&before), read)
-	}
-	return l, nil
+	return &listing{names: names}, nil
 }
 
 // parse returns the entry of a name, or the error that listing the lektor-dir reports.

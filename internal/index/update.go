@@ -178,7 +178,7 @@ func (u *update) run(changed []int64, grown span) error {
 	}
 	if u.progress != nil {
 		for _, f := range feeds {
-			if f.dirty(inNew) || f.dirty(inCur) {
+			if u.dirty(f, inNew) || u.dirty(f, inCur) {
 				u.total += u.estimate(f)
 			}
 		}
@@ -257,7 +257,7 @@ func (u *update) estimate(f *feed) int {
 	n := 0
 	for place := range 2 {
 		var st unix.Stat_t
-		if f.dirty(place) && unix.Stat(u.x.dir.Join(lektordir.Place(place).String(), f.hash), &st) == nil {
+		if u.dirty(f, place) && unix.Stat(u.x.dir.Join(lektordir.Place(place).String(), f.hash), &st) == nil {
 			n += max(int(st.Nlink)-2, 0)
 		}
 	}
@@ -310,7 +310,7 @@ func (u *update) delete(id, key int64, f *feed) {
 // them. new/ comes first, as what is moved meanwhile is better seen twice than not at
 // all.
 func (u *update) feed(f *feed) error {
-	if !f.dirty(inNew) && !f.dirty(inCur) && !f.dirty(ofList) {
+	if !u.dirty(f, inNew) && !u.dirty(f, inCur) && !u.dirty(f, ofList) {
 		return nil
 	}
 	if f.id == 0 {
@@ -325,7 +325,7 @@ func (u *update) feed(f *feed) error {
 		f.id = r.int(0)
 		u.byID[f.id] = f
 	}
-	if f.dirty(ofList) {
+	if u.dirty(f, ofList) {
 		u.complete(f)
 	}
 	found, sure, err := u.listFeed(f)
@@ -454,9 +454,7 @@ func (s *session) keepList(f *feed, now stamp.Stamp) {
 
 // complete takes note that another set of entries is in the document of a feed.
 func (u *update) complete(f *feed) {
-	read := stamp.Now(u.x.o.Clock)
-	now, t := stamp.Look(u.src, feedstate.CompletePath(f.hash))
-	u.keepList(f, stamp.Settled(now, t, read))
+	u.keepList(f, u.x.rule.Begin(u.src, f.now[ofList:], feedstate.CompletePath(f.hash)).End()[0])
 	for place := range 2 {
 		for _, e := range u.list(f, place).entries {
 			if r, ok := u.c.one("SELECT key FROM entry WHERE id = ?", int64(e.id)); ok {
@@ -506,7 +504,7 @@ func (u *update) read() error {
 			break
 		}
 		docs := make([]*doc, len(part))
-		begun := stamp.Now(u.x.o.Clock)
+		begun := u.x.rule.Now()
 		share(bags, len(part), func(i int, b *bag) { docs[i] = u.readOne(part[i], b) })
 		for i, d := range docs {
 			if d == nil {
@@ -539,7 +537,7 @@ const (
 func (u *update) findCommon(feeds []*feed) error {
 	var fresh []*feed
 	for _, f := range feeds {
-		if f.dirty(inNew) || f.dirty(inCur) {
+		if u.dirty(f, inNew) || u.dirty(f, inCur) {
 			fresh = append(fresh, f)
 		}
 	}

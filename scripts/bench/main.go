@@ -46,6 +46,7 @@ var rows = []struct {
 	{"push", (*bench).push},
 	{"share", (*bench).share},
 	{"serve", (*bench).serve},
+	{"readers", (*bench).readers},
 	{"ess", (*bench).ess},
 	{"gluster", (*bench).gluster},
 	{"start", (*bench).start},

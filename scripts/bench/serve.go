@@ -30,14 +30,7 @@ func (b *bench) serve() {
 	readers := map[*way]*reader{}
 	for _, w := range ways {
 		dir := filepath.Join(w.dir, "feeds")
-		library{
-			feeds: max(1, n/100), entries: n, size: sizes["bytes"],
-			age:  func(i int) time.Duration { return time.Duration(i) * time.Minute },
-			read: func(int) bool { return false },
-		}.make(dir)
-		for _, src := range must.Get(filepath.Glob(filepath.Join(dir, "src/*"))) {
-			must.Do(os.WriteFile(filepath.Join(src, "etc/fetch/url"), must.Get(os.ReadFile(filepath.Join(src, "id"))), 0o666))
-		}
+		served(dir, n)
 		readers[w] = w.reader(dir)
 		defer func() { readers[w].stop() }()
 	}
@@ -87,13 +80,29 @@ func processor(pid int) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// reader is a lektor-serve that runs, and a client of it.
+// reader is a lektor-serve or another server of the same API that runs, and a client of it.
 type reader struct {
 	*program
 	w         *way
 	dir       string
 	url, auth string
 	known     []string // ids
+	feeds     []string // ids of streams
+	inFolder  []string // of these in the folder
+	end       func()   // stops what else was started for it, if not nil
+}
+
+// stop ends the server.
+func (r *reader) stop() {
+	if r.w.name == "Miniflux" {
+		r.Process.Kill() // it waits for its workers
+		r.Wait()
+	} else {
+		r.program.stop()
+	}
+	if r.end != nil {
+		r.end()
+	}
 }
 
 const (

@@ -3,21 +3,22 @@ package server
 import (
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/lektordir/lektor/internal/catalog"
 	"github.com/lektordir/lektor/internal/greader"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // tally counts the unread entries of a stream.
 type tally struct {
 	unread int
-	newest *lektordir.Ref // read or unread
+	newest time.Time // of the last entry, read or unread
 }
 
 // add adds the entries of a feed.
 func (t *tally) add(o tally) {
 	t.unread += o.unread
-	if t.newest == nil || o.newest != nil && o.newest.Delivered().After(t.newest.Delivered()) {
+	if o.newest.After(t.newest) {
 		t.newest = o.newest
 	}
 }
@@ -25,8 +26,8 @@ func (t *tally) add(o tally) {
 // of returns the counts as an answer.
 func (t *tally) of(id string) greader.Unread {
 	u := greader.Unread{ID: id, Count: t.unread, Newest: "0"}
-	if t.newest != nil {
-		u.Newest = greader.Micros(t.newest.Delivered())
+	if !t.newest.IsZero() {
+		u.Newest = greader.Micros(t.newest)
 	}
 	return u
 }
@@ -38,34 +39,21 @@ func (c *call) unreadCounts() error {
 	if err != nil {
 		return err
 	}
-	feeds, folders, sum := map[string]*tally{}, map[string]*tally{}, tally{}
-	for _, hash := range v.feeds {
-		feeds[hash] = &tally{}
-	}
-	for _, e := range v.entries {
-		if e.ref.Trashed() {
-			continue
-		}
-		t := feeds[e.ref.Feed]
-		t.newest = e.ref // they rise
-		if e.ref.Unread() {
-			t.unread++
-		}
-	}
+	folders, sum := map[string]*tally{}, tally{}
 	answer := greader.UnreadCounts{Counts: []greader.Unread{}}
 	all := c.values.Get("all") == "true"
 	names := v.folderNames()
-	for _, hash := range v.feeds {
-		t := feeds[hash]
-		sum.add(*t)
+	for _, f := range v.feeds {
+		t := tally{f.Unread, f.Newest()}
+		sum.add(t)
 		if t.unread > 0 || all {
-			answer.Counts = append(answer.Counts, t.of(greader.FeedID(hash)))
+			answer.Counts = append(answer.Counts, t.of(greader.FeedID(f.Hash)))
 		}
-		for _, name := range v.labels(hash, names) {
+		for _, name := range v.labels(f, names) {
 			if folders[name] == nil {
 				folders[name] = &tally{}
 			}
-			folders[name].add(*t)
+			folders[name].add(t)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(folders)) {
@@ -79,8 +67,8 @@ func (c *call) unreadCounts() error {
 }
 
 // labels returns the names of a feed's folders that clients see, of which names has one spelling each.
-func (v *view) labels(hash string, names map[string]string) (list []string) {
-	for _, folder := range v.folders(hash) {
+func (v *view) labels(f *catalog.Feed, names map[string]string) (list []string) {
+	for _, folder := range v.folders(f) {
 		if name := names[folderKey(folder)]; name != "" && !slices.Contains(list, name) {
 			list = append(list, name)
 		}

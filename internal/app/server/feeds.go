@@ -3,11 +3,11 @@ package server
 import (
 	"cmp"
 	"errors"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/catalog"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/greader"
@@ -23,15 +23,12 @@ func (c *call) subscriptions() error {
 	}
 	answer := greader.Subscriptions{Subscriptions: []greader.Subscription{}}
 	names := v.folderNames()
-	for _, hash := range v.feeds {
-		s, err := v.subscription(hash, names)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
+	for _, f := range v.feeds {
+		s, err := v.subscription(f, names)
 		if err != nil {
 			return err
 		}
-		s.Title = v.shownTitle(hash, s.Title)
+		s.Title = shownTitle(f.About)
 		answer.Subscriptions = append(answer.Subscriptions, s)
 	}
 	return c.taggedJSON(answer)
@@ -40,30 +37,30 @@ func (c *call) subscriptions() error {
 // hashURN begins the URL that clients see of a feed that has none, or none that they may see.
 const hashURN = "urn:sha1:"
 
-// subscription reads a feed.
-func (v *view) subscription(hash string, names map[string]string) (greader.Subscription, error) {
-	f, err := v.dir.ReadFeed(hash)
-	if err != nil && !errors.As(err, new(*lektordir.MalformedError)) {
-		return greader.Subscription{}, err
+// subscription returns a feed. The error is that of reading it.
+func (v *view) subscription(f *catalog.Feed, names map[string]string) (greader.Subscription, error) {
+	a := f.About
+	if a.Err != nil && !errors.As(a.Err, new(*lektordir.MalformedError)) {
+		return greader.Subscription{}, a.Err
 	}
 	// Liferea leaves out a feed without a URL.
-	url := cmp.Or(publicURL(feedstate.PublicURL(v.dir, hash)), publicURL(f.ID), hashURN+hash)
+	url := cmp.Or(publicURL(a.Public), publicURL(a.ID), hashURN+f.Hash)
 	s := greader.Subscription{
-		ID: greader.FeedID(hash), Title: titleOf(f), Categories: []greader.Category{}, URL: url,
-		HTMLURL: cmp.Or(publicURL(f.Link), publicURL(url)), IconURL: publicURL(f.Image),
+		ID: greader.FeedID(f.Hash), Title: titleOf(a.Feed), Categories: []greader.Category{}, URL: url,
+		HTMLURL: cmp.Or(publicURL(a.Link), publicURL(url)), IconURL: publicURL(a.Image),
 	}
-	for _, name := range v.labels(hash, names) {
+	for _, name := range v.labels(f, names) {
 		s.Categories = append(s.Categories, greader.Category{ID: greader.LabelID(name), Label: name})
 	}
 	return s, nil
 }
 
 // shownTitle returns the title of a feed, with the error of one of which no document was ever read.
-func (v *view) shownTitle(hash, title string) string {
-	if text := feedstate.NeverRead(v.dir, hash); text != "" {
-		title += " (" + brief(text) + ")"
+func shownTitle(a *feedstate.About) string {
+	if a.NeverRead == "" {
+		return titleOf(a.Feed)
 	}
-	return title
+	return titleOf(a.Feed) + " (" + brief(a.NeverRead) + ")"
 }
 
 // brief returns the error of a fetch in a few words, such as "not found".
@@ -130,21 +127,11 @@ func (c *call) tags() error {
 // flags are the flags of the user.
 const flags = "abcdefghijklmnopqrstuvwxyz"
 
-// usedFlags returns the flags of all entries that are not trashed, each once.
+// usedFlags returns the flags of the user that entries have which are not trashed, each once.
 func (v *view) usedFlags() string {
-	var used [256]bool
-	for _, e := range v.entries {
-		if e.ref.Trashed() {
-			continue
-		}
-		for _, flag := range []byte(e.ref.Flags()) {
-			used[flag] = true
-		}
+	var used catalog.Flags
+	for _, f := range v.feeds {
+		used |= f.Flags
 	}
-	return strings.Map(func(flag rune) rune {
-		if used[flag] {
-			return flag
-		}
-		return -1
-	}, flags)
+	return (used & catalog.FlagsOf(flags)).String()
 }

@@ -74,6 +74,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	}
 	s := cmdline.NewStreams("lektor-serve", strings.NewReader(""), io.Discard, &f.log)
 	f.server = New(o, oneUser{f.Path, f.Path + "-other"}, s)
+	t.Cleanup(f.server.Close)
 	return f
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/catalog"
 	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedurl"
 	"github.com/lektordir/lektor/internal/greader"
@@ -60,14 +61,18 @@ func reading() (end func()) {
 
 // itemOf reads an entry.
 func (v *view) itemOf(e entry) (greader.Item, error) {
-	r := v.store.Record(*e.ref)
+	ref := e.Ref()
+	r := v.store.Record(ref)
 	if err := r.Read(itemFields); err != nil {
 		return greader.Item{}, err
 	}
-	feed, own := r.Feed(), entrystore.Own(r.Get(itemFields))
+	feed, own := e.Feed.About.Feed, entrystore.Own(r.Get(itemFields))
+	if e.Feed.About.Err != nil {
+		feed = r.Feed() // the entry may have its own
+	}
 	page := cmp.Or(feed.Link, feed.ID)
 	url := own.URL()
-	delivered := e.ref.Delivered()
+	delivered := ref.Delivered()
 	published := unixTime(r.Published())
 	i := greader.Item{
 		ID: e.id.Long(), CrawlTimeMsec: greader.Millis(delivered), TimestampUsec: greader.Micros(delivered),
@@ -75,8 +80,8 @@ func (v *view) itemOf(e entry) (greader.Item, error) {
 		Title: strings.TrimSpace(termsafe.Line(own.Title)), Author: termsafe.Line(cmp.Or(own.Author, feed.Author)),
 		Canonical:  []greader.Link{{Href: cmp.Or(url, publicURL(page))}},
 		Alternate:  []greader.Link{{Href: cmp.Or(url, publicURL(page)), Type: "text/html"}},
-		Categories: v.categories(e.ref),
-		Origin:     greader.Origin{StreamID: greader.FeedID(e.ref.Feed), Title: titleOf(feed), HTMLURL: publicURL(page)},
+		Categories: v.categories(e),
+		Origin:     greader.Origin{StreamID: greader.FeedID(ref.Feed), Title: titleOf(feed), HTMLURL: publicURL(page)},
 		Summary:    greader.Text{Content: htmlsafe.Clean(own.Content, own.Type, htmlsafe.Options{Base: cmp.Or(own.URL(), page)})},
 	}
 	if i.Title == "" {
@@ -103,20 +108,20 @@ func publicURL(url string) string {
 }
 
 // categories returns the states and labels of an entry.
-func (v *view) categories(r *lektordir.Ref) []string {
+func (v *view) categories(e entry) []string {
 	list := []string{greader.StateID(greader.ReadingList)}
-	if r.Unread() {
+	if e.Unread() {
 		list = append(list, greader.StateID(greader.KeptUnread))
 	} else {
 		list = append(list, greader.StateID(greader.Read))
 	}
-	if r.HasFlag('F') {
+	if e.Has(catalog.FlagsOf("F")) {
 		list = append(list, greader.StateID(greader.Starred))
 	}
-	for _, f := range v.folders(r.Feed) {
+	for _, f := range v.folders(e.Feed) {
 		list = append(list, greader.LabelID(f))
 	}
-	for flag := range strings.SplitSeq(r.Flags(), "") {
+	for flag := range strings.SplitSeq(e.Flags().String(), "") {
 		if flag >= "a" && flag <= "z" {
 			list = append(list, greader.LabelID(v.flagLabel(flag)))
 		}
@@ -131,7 +136,7 @@ func (v *view) head(s greader.Stream, p page) greader.Head {
 		Self: []greader.Link{}, Alternate: []greader.Link{},
 	}
 	if len(p.entries) > 0 {
-		h.Updated = p.entries[0].ref.Delivered().Unix() // not the present time, so that equal lists have equal ETags
+		h.Updated = p.entries[0].Ref().Delivered().Unix() // not the present time, so that equal lists have equal ETags
 	}
 	switch s.Kind {
 	case greader.Feed:
@@ -139,9 +144,9 @@ func (v *view) head(s greader.Stream, p page) greader.Head {
 		h.ID = greader.FeedID(s.Name)
 		if hash != "" {
 			h.ID = greader.FeedID(hash)
-			if f, _ := v.dir.ReadFeed(hash); f != nil {
-				h.Title = titleOf(f)
-				h.Alternate = append(h.Alternate, greader.Link{Href: publicURL(cmp.Or(f.Link, f.ID)), Type: "text/html"})
+			if f := v.Feed(hash); f != nil && f.About != nil {
+				h.Title = titleOf(f.About.Feed)
+				h.Alternate = append(h.Alternate, greader.Link{Href: publicURL(cmp.Or(f.About.Link, f.About.ID)), Type: "text/html"})
 			}
 		}
 	case greader.Label:

@@ -60,7 +60,7 @@ func (c *call) ids() error {
 	return c.answer(func(w io.Writer) error {
 		refs := greader.NewRefs(w)
 		refs.Streams = c.values.Get("includeAllDirectStreamIds") == "true"
-		return refs.End(v.each(l, func(e entry) { refs.Add(e.id, e.ref.Feed, e.micros) }))
+		return refs.End(v.each(l, func(e entry) { refs.Add(e.id, e.Feed.Hash, e.Micros()) }))
 	})
 }
 

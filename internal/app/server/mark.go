@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/greader"
 	"github.com/lektordir/lektor/internal/undo"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // edit is the flags that a request sets and clears.
@@ -53,7 +54,7 @@ func (e edit) changes(flags string) bool {
 // flagsOf returns the flag of a stream, "" if it has none.
 func (v *view) flagsOf(s greader.Stream) string {
 	switch {
-	case s.Kind == greader.Label && len(v.feedsIn(s.Name, v.store.Folders)) == 0:
+	case s.Kind == greader.Label && len(v.feedsIn(s.Name, allFolders)) == 0:
 		return v.flag(s.Name)
 	case s.Kind == greader.State && s.Name == greader.Read:
 		return "S"
@@ -102,12 +103,16 @@ func (v *view) mark(entries []entry, e edit) error {
 	defer m.Close()
 	var first error
 	failed := 0
+	var refs []lektordir.Ref
 	for _, at := range entries {
-		if !e.changes(at.ref.Flags()) {
-			continue
+		if e.changes(at.Flags().String()) {
+			refs = append(refs, at.Ref())
 		}
-		moved[at.ref.Feed] = true
-		_, err := m.SetFlags(*at.ref, e.set, e.clear)
+	}
+	for i, ref := range refs {
+		moved[ref.Feed] = true
+		m.Announce(refs[i:], e.set, e.clear)
+		_, err := m.SetFlags(ref, e.set, e.clear)
 		if err == nil || errors.Is(err, fs.ErrNotExist) || undo.Removed(err) {
 			continue
 		}
@@ -141,8 +146,8 @@ func (c *call) markAll() error {
 	}
 	in := v.has(stream)
 	var found []entry
-	for _, e := range v.entries {
-		if e.ref.Unread() && !e.ref.Trashed() && in(e.ref) && e.micros <= until.UnixMicro() {
+	for e := range v.within(0, 0, true) {
+		if e.Unread() && in(e.Entry) && e.Micros() <= until.UnixMicro() {
 			found = append(found, e)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package server implements lektor-serve: the Google Reader API for the lektor-dirs of its users.
 //
-// It is a viewer. A [library] lists the names of entries, and lists a feed again when its
-// directories have changed; marks are renames by package undo. The messages are in package
+// It is a viewer. A [library] has the names of entries from package catalog; marks are renames by package
+// undo. The messages are in package
 // greader. The server keeps only users and tokens, see package accounts. A [call] is one request.
 package server
 
@@ -108,12 +108,13 @@ func (s *Server) syncMarks(l *library) {
 	}
 }
 
-// Close syncs the marks of all users.
+// Close syncs the marks of all users, and closes their lektor-dirs.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.libraries {
 		s.syncMarks(l)
+		l.names.Close()
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/catalog"
 	"github.com/lektordir/lektor/internal/commit"
 	"github.com/lektordir/lektor/internal/entryname"
 	"github.com/lektordir/lektor/internal/entrystore"
@@ -173,7 +174,7 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 			return err
 		}
 		// Clients send back the title that they were shown, which may have the error of the feed behind it.
-		if title != f.Title() && title != e.shownTitle(hash, titleOf(f)) {
+		if a := feedstate.ReadAbout(e.dir, hash); title != f.Title() && (a == nil || title != shownTitle(a)) {
 			if err := e.set(hash, "alias", title); err != nil {
 				return err
 			}
@@ -233,11 +234,11 @@ func refoldered(before, add, remove []string) []string {
 }
 
 // refolder moves feeds out of a folder, and into others.
-func (e *editor) refolder(hashes map[string]bool, add []string, name string) error {
+func (e *editor) refolder(in map[*catalog.Feed]bool, add []string, name string) error {
 	var failed error
-	for _, hash := range e.feeds {
-		if hashes[hash] {
-			failed = cmp.Or(failed, e.change(hash, "", add, []string{name}))
+	for _, f := range e.feeds {
+		if in[f] {
+			failed = cmp.Or(failed, e.change(f.Hash, "", add, []string{name}))
 		}
 	}
 	return failed
@@ -305,7 +306,7 @@ func (c *call) editSubscription() error {
 			case action == "unsubscribe":
 				err = e.unsubscribe(hash)
 			case action == "edit" && len(remove) == 0 && !e.all && len(add) > 0:
-				err = e.change(hash, title, add, e.folders(hash)) // Capy and Readrops move feeds so
+				err = e.change(hash, title, add, e.folders(e.Feed(hash))) // Capy and Readrops move feeds so
 			case action == "edit":
 				err = e.change(hash, title, add, remove)
 			default:
@@ -383,7 +384,7 @@ func (v *view) labelsOf(flag string) []entrystore.Label {
 // hasLabel reports whether something has a label: a folder, or a flag unless folder is set.
 func (v *view) hasLabel(name string, folder bool) bool {
 	_, empty := v.named(name, true)
-	return empty || len(v.feedsIn(name, v.store.Folders)) > 0 || !folder && v.flag(name) != ""
+	return empty || len(v.feedsIn(name, allFolders)) > 0 || !folder && v.flag(name) != ""
 }
 
 // withLabels names a flag for each label that nothing has, or makes an empty folder of it. It returns the
@@ -449,7 +450,7 @@ func (c *call) renameTag() error {
 		if err := checkLabels(to); err != nil {
 			return err
 		}
-		hashes := e.feedsIn(name, e.store.Folders)
+		hashes := e.feedsIn(name, allFolders)
 		l, folder := e.named(name, true)
 		if flag := e.flag(name); flag != "" && !folder && len(hashes) == 0 {
 			if e.hasLabel(to[0], false) && e.flag(to[0]) != flag {
@@ -480,7 +481,7 @@ func (c *call) disableTag() error {
 		return err
 	}
 	err = c.edit(func(e *editor) error {
-		hashes := e.feedsIn(name, e.store.Folders)
+		hashes := e.feedsIn(name, allFolders)
 		l, folder := e.named(name, true)
 		gone := []entrystore.Label{l}
 		var err error
@@ -489,8 +490,8 @@ func (c *call) disableTag() error {
 			err = e.refolder(hashes, nil, name)
 		case flag != "" && !folder:
 			gone = e.labelsOf(flag)
-			err = e.mark(slices.DeleteFunc(slices.Clone(e.entries), func(at entry) bool {
-				return at.ref.Trashed() || !at.ref.HasFlag(flag[0])
+			err = e.mark(slices.DeleteFunc(slices.Collect(e.within(0, 0, true)), func(at entry) bool {
+				return !at.Has(catalog.FlagsOf(flag))
 			}), edit{clear: flag})
 		}
 		if err != nil {
@@ -512,13 +513,13 @@ func (c *call) export() error {
 	}
 	names := v.folderNames()
 	var feeds []opml.Feed
-	for _, hash := range v.feeds {
-		s, err := v.subscription(hash, names)
+	for _, f := range v.feeds {
+		s, err := v.subscription(f, names)
 		if err != nil {
 			return err
 		}
 		if feedurl.IsHTTP(s.URL) {
-			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL, Categories: v.store.Folders(hash)})
+			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL, Categories: f.About.Folders})
 		}
 	}
 	data := termsafe.XML(opml.New("Subscriptions").Update(feeds, feedstate.FeedURL).Bytes())

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/catalog"
 	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/feedurl"
@@ -14,7 +15,8 @@ import (
 
 // view is the lektor-dir of a user during one request.
 type view struct {
-	*snapshot
+	*catalog.Snapshot
+	feeds []*catalog.Feed // those that clients see
 	dir   *lektordir.Dir
 	store *entrystore.Store
 	all   bool // [Options].AllCategories
@@ -25,7 +27,7 @@ type view struct {
 
 // look returns the lektor-dir of the user as it is now.
 func (c *call) look() (*view, error) {
-	s, err := c.lib.snapshot(c.r.Context())
+	s, err := c.lib.names.Now(c.r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -33,27 +35,16 @@ func (c *call) look() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &view{s, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s), c.opts.AllCategories, c, labels}, nil
+	feeds := slices.DeleteFunc(slices.Clone(s.Feeds), func(f *catalog.Feed) bool { return !shown(f) })
+	return &view{s, feeds, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s), c.opts.AllCategories, c, labels}, nil
 }
 
 // each calls f for the entries of a list. It returns the continuation, 0 if there are no more.
 func (v *view) each(l greader.List, f func(entry)) (next greader.ID) {
 	wanted := v.selects(l)
-	from, before := v.position(l.From), len(v.entries)
-	if l.Before != 0 {
-		before = v.position(l.Before)
-	}
-	if from >= before {
-		return 0
-	}
-	within := v.entries[from:before]
 	n := 0
-	for i := range within {
-		e := within[i]
-		if !l.Oldest {
-			e = within[len(within)-1-i]
-		}
-		if e.ref.Trashed() || !wanted(e.ref) {
+	for e := range v.within(l.From, l.Before, l.Oldest) {
+		if !wanted(e.Entry) {
 			continue
 		}
 		if n == l.Count {
@@ -66,49 +57,50 @@ func (v *view) each(l greader.List, f func(entry)) (next greader.ID) {
 }
 
 // selects returns a function that reports whether a list has an entry.
-func (v *view) selects(l greader.List) func(*lektordir.Ref) bool {
+func (v *view) selects(l greader.List) func(catalog.Entry) bool {
 	in, some, none := v.has(l.Stream), v.hasAny(l.Include), v.hasAny(l.Exclude)
-	return func(r *lektordir.Ref) bool {
-		return in(r) && (len(l.Include) == 0 || some(r)) && !none(r)
+	return func(e catalog.Entry) bool {
+		return in(e) && (len(l.Include) == 0 || some(e)) && !none(e)
 	}
 }
 
 // hasAny returns a function that reports whether an entry is in one of several streams.
-func (v *view) hasAny(list []greader.Stream) func(*lektordir.Ref) bool {
-	var all []func(*lektordir.Ref) bool
+func (v *view) hasAny(list []greader.Stream) func(catalog.Entry) bool {
+	var all []func(catalog.Entry) bool
 	for _, s := range list {
 		all = append(all, v.has(s))
 	}
-	return func(r *lektordir.Ref) bool {
-		return slices.ContainsFunc(all, func(f func(*lektordir.Ref) bool) bool { return f(r) })
+	return func(e catalog.Entry) bool {
+		return slices.ContainsFunc(all, func(f func(catalog.Entry) bool) bool { return f(e) })
 	}
 }
 
 // has returns a function that reports whether an entry is in a stream. A stream that the server
 // does not know is empty.
-func (v *view) has(s greader.Stream) func(*lektordir.Ref) bool {
+func (v *view) has(s greader.Stream) func(catalog.Entry) bool {
 	switch s.Kind {
 	case greader.Feed:
-		hash := v.feedOf(s.Name)
-		return func(r *lektordir.Ref) bool { return r.Feed == hash }
+		feed := v.Feed(v.feedOf(s.Name))
+		return func(e catalog.Entry) bool { return e.Feed == feed }
 	case greader.Label:
-		hashes := v.feedsIn(s.Name, v.folders)
-		if flag := v.flag(s.Name); flag != "" && len(hashes) == 0 {
-			return func(r *lektordir.Ref) bool { return r.HasFlag(flag[0]) }
+		feeds := v.feedsIn(s.Name, v.folders)
+		if flag := catalog.FlagsOf(v.flag(s.Name)); flag != 0 && len(feeds) == 0 {
+			return func(e catalog.Entry) bool { return e.Has(flag) }
 		}
-		return func(r *lektordir.Ref) bool { return hashes[r.Feed] }
+		return func(e catalog.Entry) bool { return feeds[e.Feed] }
 	}
 	switch s.Name {
 	case greader.ReadingList:
-		return func(*lektordir.Ref) bool { return true }
+		return func(catalog.Entry) bool { return true }
 	case greader.Read:
-		return func(r *lektordir.Ref) bool { return !r.Unread() }
+		return func(e catalog.Entry) bool { return !e.Unread() }
 	case greader.KeptUnread:
-		return func(r *lektordir.Ref) bool { return r.Unread() }
+		return func(e catalog.Entry) bool { return e.Unread() }
 	case greader.Starred:
-		return func(r *lektordir.Ref) bool { return r.HasFlag('F') }
+		starred := catalog.FlagsOf("F")
+		return func(e catalog.Entry) bool { return e.Has(starred) }
 	}
-	return func(*lektordir.Ref) bool { return false }
+	return func(catalog.Entry) bool { return false }
 }
 
 // named returns the label of a name, a folder or a flag.
@@ -145,7 +137,7 @@ func (v *view) feedOf(name string) string {
 	name = strings.TrimPrefix(name, hashURN)
 	hashes := []string{name, lektordir.FeedHash(lektordir.NormalizeID(name))}
 	for _, hash := range hashes {
-		if _, ok := slices.BinarySearch(v.feeds, hash); ok {
+		if f := v.Feed(hash); f != nil && shown(f) {
 			return hash
 		}
 	}
@@ -154,21 +146,22 @@ func (v *view) feedOf(name string) string {
 			return by
 		}
 	}
-	byURL := feedstate.ByURL(v.dir)
-	if hash := byURL[name]; hash != "" {
-		return hash
-	}
-	for url, hash := range byURL {
-		if feedurl.Public(url) == name { // clients know it without the password
-			return hash
+	public := ""
+	for _, f := range v.feeds {
+		url := f.About.URL
+		if url = lektordir.NormalizeID(url); url != "" && url == name {
+			return f.Hash
+		}
+		if url != "" && feedurl.Public(url) == name { // clients know it without the password
+			public = f.Hash
 		}
 	}
-	return ""
+	return public
 }
 
 // folders returns the names of a feed's folders that clients see, made safe as titles are.
-func (v *view) folders(hash string) (list []string) {
-	for _, folder := range v.store.Folders(hash) {
+func (v *view) folders(f *catalog.Feed) (list []string) {
+	for _, folder := range allFolders(f) {
 		list = append(list, termsafe.Line(folder))
 		if !v.all {
 			break // Readrops fails to read a second one, and Capy refuses to edit the feed
@@ -177,14 +170,22 @@ func (v *view) folders(hash string) (list []string) {
 	return list
 }
 
-// feedsIn returns the hashes of the feeds in a folder, by a function that returns the folders of a
+// allFolders returns the names of a feed's folders, none for a feed that came after the view was made.
+func allFolders(f *catalog.Feed) []string {
+	if f == nil || f.About == nil {
+		return nil
+	}
+	return f.About.Folders
+}
+
+// feedsIn returns the feeds in a folder, by a function that returns the folders of a
 // feed. Feeds in the folders below are not among them, because clients show these as folders of their
 // own.
-func (v *view) feedsIn(folder string, folders func(hash string) []string) map[string]bool {
-	is, found := sameFolder(folder), map[string]bool{}
-	for _, hash := range v.feeds {
-		if slices.ContainsFunc(folders(hash), is) {
-			found[hash] = true
+func (v *view) feedsIn(folder string, folders func(*catalog.Feed) []string) map[*catalog.Feed]bool {
+	is, found := sameFolder(folder), map[*catalog.Feed]bool{}
+	for _, f := range v.feeds {
+		if slices.ContainsFunc(folders(f), is) {
+			found[f] = true
 		}
 	}
 	return found
@@ -209,8 +210,8 @@ func folderKey(folder string) string {
 // folderNames returns the names of all folders that clients see by key: of several spellings the first one.
 func (v *view) folderNames() map[string]string {
 	names := map[string]string{}
-	for _, hash := range v.feeds {
-		for _, folder := range v.folders(hash) {
+	for _, f := range v.feeds {
+		for _, folder := range v.folders(f) {
 			key := folderKey(folder)
 			if old, ok := names[key]; key != "" && (!ok || folder < old) {
 				names[key] = folder

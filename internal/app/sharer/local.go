@@ -37,7 +37,7 @@ type local struct {
 	// unchanged are the feeds that were not listed, because they agreed with the set and have
 	// not changed: their stamp, a blank, and the number of marks without an entry here.
 	unchanged map[string]string
-	stamps    map[string]string // feeds that were listed, as they were before
+	stamps    map[string]string // feeds that were listed, and did not change meanwhile
 }
 
 // entryID identifies an entry.
@@ -47,7 +47,7 @@ type entryID struct{ feed, identity string }
 type reader struct {
 	d       *lektordir.Dir
 	now     time.Time
-	settled func(stamp.Times) bool
+	rule    stamp.Rule
 	listed  map[string]string // local.unchanged after the last run
 	trouble error
 }
@@ -73,16 +73,21 @@ func (r *reader) withheld(hash string) string {
 	return why
 }
 
-// stamp returns a text that changes with the directories and the journal of a feed, and
-// whether they changed so long ago that any further change changes it.
-func (r *reader) stamp(feed string) (text string, settled bool) {
-	settled = true
-	for _, path := range []string{"new/" + feed, "cur/" + feed, feedstate.JournalPath(feed)} {
-		s, times := stamp.Look(unix.AT_FDCWD, r.d.Join(path))
-		text += string(s)
-		settled = settled && s != "" && (s == stamp.Absent || r.settled(times))
+// begin begins to read the directories and the journal of a feed.
+func (r *reader) begin(feed string) *stamp.Reading {
+	return r.rule.Begin(unix.AT_FDCWD, nil, r.d.Join("new", feed), r.d.Join("cur", feed), r.d.Join(feedstate.JournalPath(feed)))
+}
+
+// digestOf returns a text that changes with stamps, "" if one of them must not be remembered.
+func digestOf(stamps []stamp.Stamp) string {
+	if !stamp.Whole(stamps) {
+		return ""
 	}
-	return digest([]byte(text)), settled
+	var text string
+	for _, s := range stamps {
+		text += string(s)
+	}
+	return digest([]byte(text))
 }
 
 // local reads the subscriptions, and lists the entries of feeds that have changed. It fails if
@@ -94,6 +99,7 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
+	readings := map[string]*stamp.Reading{}
 	for _, hash := range hashes {
 		if why := r.withheld(hash); why != "" {
 			l.withheld[hash] = why
@@ -102,12 +108,12 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 		if r.subscription(l, hash); l.subs[hash] == nil {
 			continue
 		}
-		now, settled := r.stamp(hash)
-		if settled && strings.HasPrefix(r.listed[hash], now+" ") {
+		reading := r.begin(hash)
+		if now := digestOf(reading.Before); now != "" && !r.rule.Shared && strings.HasPrefix(r.listed[hash], now+" ") {
 			l.unchanged[hash] = r.listed[hash]
-		} else if settled {
-			l.stamps[hash] = now
+			continue
 		}
+		readings[hash] = reading
 	}
 	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return l.unchanged[hash] != "" })
 	if len(hashes) == 0 {
@@ -116,6 +122,11 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 	refs, err := listing(ctx, r.d, hashes...)
 	if err != nil {
 		return nil, err
+	}
+	for hash, reading := range readings {
+		if now := digestOf(reading.End()); now != "" {
+			l.stamps[hash] = now
+		}
 	}
 	for len(refs) > 0 {
 		feed, n := refs[0].Feed, 1

@@ -46,8 +46,8 @@ type Common struct {
 	Now   func() time.Time // default time.Now
 	Rand  io.Reader        // default crypto/rand
 
-	step    func()                 // called before each change of a file, by tests that end the run there
-	settled func(stamp.Times) bool // reports whether a stamp is old enough, in tests that do not wait for that
+	step  func()     // called before each change of a file, by tests that end the run there
+	stamp stamp.Rule // in tests that do not wait for the clock
 }
 
 // The files of etc/share:
@@ -120,10 +120,11 @@ func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (
 		return nil, err
 	}
 	now := c.Now()
-	if c.settled == nil {
-		c.settled = stamp.Now(func() time.Time { return now }).Settled
+	if c.stamp.Clock == nil {
+		c.stamp.Clock = c.Now
 	}
-	r := &run{reader: reader{d: d, now: now, settled: c.settled}, c: c, s: s}
+	c.stamp.Shared = d.Shared()
+	r := &run{reader: reader{d: d, now: now, rule: c.stamp}, c: c, s: s}
 	if r.me, err = r.setting(endpointFile); err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (m *machine) common() Common {
 		time.Sleep(settling)
 	}
 	return Common{Dir: m.Path, Now: func() time.Time { return m.clock.now.Add(m.skew) }, Fetch: fetch.Config{Now: func() time.Time { return m.clock.now }},
-		settled: func(at stamp.Times) bool { return time.Since(time.Unix(at.Ctime.Unix())) > settling }}
+		stamp: stamp.Rule{Clock: time.Now, Step: settling}}
 }
 
 func (m *machine) streams() *cmdline.Streams {

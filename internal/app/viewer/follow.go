@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/rules"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
+	"github.com/lektordir/lektor/internal/catalog"
 	"github.com/lektordir/lektor/internal/cmdline"
 	"github.com/lektordir/lektor/internal/entrystore"
 	"github.com/lektordir/lektor/internal/query"
@@ -58,46 +59,91 @@ func Follow(ctx context.Context, o FollowOptions, s *cmdline.Streams) error {
 	if o.Rules {
 		f.rules = rules.ForArrivals(v)
 	}
-	watching, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var stop error // ends the loop
-	ready := func() {
-		// Existing entries are read after the watch has begun, so that no entry is missed. An entry
-		// that the watch reports too is printed once, see printed.
-		if f.rules != nil {
-			stop = f.rules.Begin(ctx)
-		}
-		if o.Past > 0 && stop == nil {
-			stop = f.past(ctx)
-		}
-		if stop != nil {
-			cancel()
-		}
-		if o.Ready != nil {
-			o.Ready()
-		}
-	}
-	w := lektordir.WatchOptions{Poll: o.Poll, Ready: ready, Notice: func(text string) { s.Report.Warn("%s", text) }}
-	for ref, err := range v.Dir.Watch(watching, w) {
-		if watching.Err() != nil {
-			break
-		}
-		if err != nil {
-			if _, err := os.Stat(v.Dir.Join("new")); err != nil {
-				stop = err
-				break
-			}
-			v.Report(err)
-			continue
-		}
-		if stop = f.arrived(ctx, ref); stop != nil {
-			break
-		}
+	f.names = catalog.Open(v.Dir, catalog.Options{Poll: cmp.Or(o.Poll, poll), Notice: func(text string) { s.Report.Warn("%s", text) }})
+	defer f.names.Close()
+	if err = f.begin(ctx); err == nil {
+		err = f.follow(ctx)
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
-	return cmp.Or(stop, errors.New("the watch of new/ ended"))
+	return err
+}
+
+// poll is how often arrivals are looked for if the kernel does not report changes.
+const poll = 2 * time.Second
+
+// begin looks at the lektor-dir for the first time.
+func (f *follower) begin(ctx context.Context) error {
+	if err := f.look(ctx); err != nil {
+		return err
+	}
+	// Existing entries are read after the watch has begun, so that no entry is missed. An entry
+	// that the watch reports too is printed once, see printed.
+	if f.rules != nil {
+		if err := f.rules.Begin(ctx); err != nil {
+			return err
+		}
+	}
+	if f.o.Past > 0 {
+		if err := f.past(ctx); err != nil {
+			return err
+		}
+	}
+	if f.o.Ready != nil {
+		f.o.Ready()
+	}
+	return nil
+}
+
+// look looks at the lektor-dir as it is now. It reports what cannot be read, once, and fails if that is new/.
+func (f *follower) look(ctx context.Context) error {
+	now, err := f.names.Now(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	if _, err := os.Stat(f.Dir.Join("new")); err != nil {
+		return err
+	}
+	if text := fmt.Sprint(err); text != f.trouble && err != nil {
+		f.Report(err)
+		f.trouble = text
+	}
+	f.seen = now
+	return nil
+}
+
+// follow prints arrivals until ctx ends.
+func (f *follower) follow(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.names.Changed():
+		}
+		before := f.seen
+		if err := f.look(ctx); err != nil {
+			return err
+		}
+		for was, is := range f.seen.Since(before) {
+			for _, ref := range arrivals(was, is) {
+				if err := f.arrived(ctx, ref); err != nil || ctx.Err() != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// arrivals returns the entries of a feed that are in new/ and were not there, by time of delivery.
+func arrivals(was, is *catalog.Feed) []lektordir.Ref {
+	old := map[string]bool{}
+	if was != nil {
+		for _, r := range was.Entries() {
+			old[r.Unique] = r.Place == lektordir.New
+		}
+	}
+	return slices.DeleteFunc(is.Entries(), func(r lektordir.Ref) bool { return r.Place != lektordir.New || old[r.Unique] })
 }
 
 // follower prints arrivals.
@@ -109,6 +155,9 @@ type follower struct {
 	// command is o.Run, nil if that is empty.
 	command *external.Argv
 	rules   *rules.Applier // nil unless o.Rules is set
+	names   *catalog.Catalog
+	seen    *catalog.Snapshot // as it was last looked at
+	trouble string            // the error of that, which was reported
 }
 
 // past prints the newest o.Past entries that exist already, oldest first.

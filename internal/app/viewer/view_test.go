@@ -272,6 +272,44 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestFollowFeeds: arrivals are seen if a feed's directory is removed and made again, or comes with them.
+func TestFollowFeeds(t *testing.T) {
+	f := newFixture(t)
+	f.Add("new", "1773500003.1.h", "title=before")
+	out, _, stop := f.follow(t, FollowOptions{Print: cmdline.PrinterOptions{Format: "title"}})
+	want := ""
+	for i := range 3 {
+		if err := os.RemoveAll(filepath.Join(f.Path, "new", testdir.Hash(viewdir.FeedID))); err != nil {
+			t.Fatal(err)
+		}
+		f.deliver(fmt.Sprintf("177350000%d.1.h", 4+i), fmt.Sprint("title=", i))
+		want += fmt.Sprintln(i)
+		out.await(t, want)
+	}
+	// A script delivers the first entry of a feed that it staged long before.
+	staged := filepath.Join(f.Path, "tmp/other")
+	entry := filepath.Join(staged, "1500000000.1.h")
+	for path, text := range map[string]string{"title": "other", "content": "x", "id": "i", "author": "", "pubdate": "2026-03-14T16:53:00Z", "feed/id": "http://o.example/", "feed/name": "O"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(entry, path)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(entry, path), []byte(text+"\n"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Unix(1500000000, 0)
+	if err := os.Chtimes(staged, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(staged, filepath.Join(f.Path, "new/other")); err != nil {
+		t.Fatal(err)
+	}
+	out.await(t, want+"other\n")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFollowNumbers: other commands accept the numbers that follow printed.
 func TestFollowNumbers(t *testing.T) {
 	f := newFixture(t)

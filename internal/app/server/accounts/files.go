@@ -192,15 +192,14 @@ const nobody = "$2a$10$JquuZ2Jhcc1ApiAMNHGFWupsryYluFMvN2qL3TtKzKyUAWmIUjhBm"
 type cached[T any] struct {
 	path  string
 	parse func(path string, data []byte) (T, error)
-	stamp stamp.Stamp
+	stamp []stamp.Stamp
 	value T
 }
 
 // load reads the file if it has changed. A missing file is empty.
 func (c *cached[T]) load() error {
-	looked := stamp.Now(time.Now)
-	now, times := stamp.LookAgain(unix.AT_FDCWD, c.path, c.stamp)
-	if now == c.stamp && now != "" {
+	reading := stamp.Rule{}.Begin(unix.AT_FDCWD, c.stamp, c.path)
+	if !reading.Needed(c.stamp) {
 		return nil
 	}
 	data, err := atomicfile.Read(c.path, maxFile)
@@ -211,6 +210,6 @@ func (c *cached[T]) load() error {
 	if err != nil {
 		return err
 	}
-	c.value, c.stamp = value, stamp.Settled(now, times, looked)
+	c.value, c.stamp = value, reading.End()
 	return nil
 }

@@ -1,0 +1,268 @@
+package catalog
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Snapshot is the feeds and entries of a lektor-dir at a moment. It does not change, and shares with
+// others what did not change between them.
+type Snapshot struct {
+	Feeds []*Feed // those that are in src/, new/ or cur/, by hash
+
+	numbered []*Feed // by number; nil for those that are no more
+	order    order   // all entries of these feeds
+}
+
+// order is places by rising keys, in blocks of about orderBlock.
+type order [][]place
+
+const orderBlock = 1024
+
+// place is where an entry is: its key, which no other has, and the numbers of its feed and of itself.
+type place struct {
+	key         uint64
+	feed, entry uint32
+}
+
+// Feed returns a feed by its hash, nil if there is none.
+func (s *Snapshot) Feed(hash string) *Feed {
+	if i, ok := s.index(hash); ok {
+		return s.Feeds[i]
+	}
+	return nil
+}
+
+func (s *Snapshot) index(hash string) (i int, ok bool) {
+	return slices.BinarySearchFunc(s.Feeds, hash, func(f *Feed, hash string) int { return strings.Compare(f.Hash, hash) })
+}
+
+// entry returns the entry at a place, unless it is no more.
+func (s *Snapshot) entry(p place) (Entry, bool) {
+	f := s.numbered[p.feed]
+	if f == nil || f.states[p.entry]&gone != 0 {
+		return Entry{}, false
+	}
+	return Entry{f, p.entry}, true
+}
+
+// Find returns the entry with a key.
+func (s *Snapshot) Find(key uint64) (Entry, bool) {
+	if b, i := s.order.search(key); b < len(s.order) && s.order[b][i].key == key {
+		return s.entry(s.order[b][i])
+	}
+	return Entry{}, false
+}
+
+// search returns the block and the index of the first place with a key or a greater one; the block
+// is len(o) if there is none.
+func (o order) search(key uint64) (block, i int) {
+	block = sort.Search(len(o), func(b int) bool { return o[b][len(o[b])-1].key >= key })
+	if block < len(o) {
+		i = sort.Search(len(o[block]), func(i int) bool { return o[block][i].key >= key })
+	}
+	return block, i
+}
+
+// Rising yields the entries with keys from a first one on, less than another, with their keys.
+func (s *Snapshot) Rising(from, before uint64) iter.Seq2[uint64, Entry] {
+	return func(yield func(uint64, Entry) bool) {
+		b, i := s.order.search(from)
+		for ; b < len(s.order); b, i = b+1, 0 {
+			for _, p := range s.order[b][i:] {
+				if p.key >= before {
+					return
+				}
+				if e, ok := s.entry(p); ok && !yield(p.key, e) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Falling is like Rising, but yields the last entry first.
+func (s *Snapshot) Falling(from, before uint64) iter.Seq2[uint64, Entry] {
+	return func(yield func(uint64, Entry) bool) {
+		b, i := s.order.search(before)
+		for ; b >= 0; b-- {
+			if b < len(s.order) {
+				if i < 0 {
+					i = len(s.order[b])
+				}
+				for _, p := range slices.Backward(s.order[b][:i]) {
+					if p.key < from {
+						return
+					}
+					if e, ok := s.entry(p); ok && !yield(p.key, e) {
+						return
+					}
+				}
+			}
+			i = -1
+		}
+	}
+}
+
+// Since yields the feeds that differ from those of an earlier snapshot, nil for all, with what they were
+// then: nil for a feed that came. A feed that has gone is yielded without entries.
+func (s *Snapshot) Since(old *Snapshot) iter.Seq2[*Feed, *Feed] {
+	return func(yield func(was, is *Feed) bool) {
+		if old == nil {
+			old = &Snapshot{}
+		}
+		a, b := old.Feeds, s.Feeds
+		for len(a)+len(b) > 0 {
+			var was, is *Feed
+			switch {
+			case len(b) == 0 || len(a) > 0 && a[0].Hash < b[0].Hash:
+				was, a = a[0], a[1:]
+				is = &Feed{Hash: was.Hash}
+			case len(a) == 0 || b[0].Hash < a[0].Hash:
+				is, b = b[0], b[1:]
+			default:
+				was, is, a, b = a[0], b[0], a[1:], b[1:]
+			}
+			if was != is && !yield(was, is) {
+				return
+			}
+		}
+	}
+}
+
+// noNumber is the number of a feed that is no more.
+const noNumber = 1<<32 - 1
+
+// with returns the snapshot with some feeds as they are now.
+func (s *Snapshot) with(feeds []*Feed, key func(lektordir.Ref) uint64) *Snapshot {
+	next := &Snapshot{Feeds: slices.Clone(s.Feeds), numbered: slices.Clone(s.numbered), order: s.order}
+	var come []place
+	gone := false
+	for _, f := range feeds {
+		old, was := s.Feed(f.Hash), 0
+		if f == old || f.number == noNumber && old == nil {
+			continue
+		}
+		if old != nil && old.number == f.number {
+			was = len(old.names) // which are in the order
+		} else if old != nil {
+			next.numbered[old.number], gone = nil, true
+		}
+		next.Feeds = append(next.Feeds, f)
+		if i, ok := s.index(f.Hash); ok {
+			next.Feeds[i] = f
+			next.Feeds = next.Feeds[:len(next.Feeds)-1]
+		}
+		if f.number == noNumber {
+			continue
+		}
+		next.numbered = append(next.numbered, make([]*Feed, max(0, int(f.number)+1-len(next.numbered)))...)
+		next.numbered[f.number] = f
+		for i := was; i < len(f.names); i++ {
+			come = append(come, place{key(f.ref(i)), f.number, uint32(i)})
+		}
+	}
+	if slices.Equal(next.Feeds, s.Feeds) {
+		return s
+	}
+	if len(next.Feeds) > len(s.Feeds) {
+		slices.SortFunc(next.Feeds, func(a, b *Feed) int { return strings.Compare(a.Hash, b.Hash) })
+	}
+	if gone {
+		next.Feeds = slices.DeleteFunc(next.Feeds, func(f *Feed) bool { return f.number == noNumber })
+		next.order = next.order.without(func(p place) bool { return next.numbered[p.feed] == nil })
+	}
+	next.order = next.order.add(come, func(a, b place) int {
+		x, y := next.numbered[a.feed], next.numbered[b.feed]
+		return cmp.Or(strings.Compare(x.Hash, y.Hash), strings.Compare(x.ref(int(a.entry)).Unique, y.ref(int(b.entry)).Unique))
+	})
+	return next
+}
+
+// without returns the order without some places.
+func (o order) without(gone func(place) bool) order {
+	var left order
+	for _, block := range o {
+		if slices.ContainsFunc(block, gone) {
+			block = slices.DeleteFunc(slices.Clone(block), gone)
+		}
+		if len(block) > 0 {
+			left = append(left, block)
+		}
+	}
+	return left
+}
+
+// add returns the order with more places. Blocks without a new place are shared. If several places have one
+// key, the first keeps it, which is that of o or the first in more. Each of the others gets the next key that
+// is no other's.
+func (o order) add(more []place, less func(a, b place) int) order {
+	slices.SortFunc(more, func(a, b place) int {
+		if a.key != b.key {
+			return cmp.Compare(a.key, b.key)
+		}
+		return less(a, b)
+	})
+	var first, rest []place
+	for i, p := range more {
+		if o.has(p.key) || i > 0 && more[i-1].key == p.key {
+			rest = append(rest, p)
+		} else {
+			first = append(first, p)
+		}
+	}
+	o = o.merge(first)
+	free := uint64(0)
+	for i := range rest {
+		for free = max(free, rest[i].key); o.has(free); free++ {
+		}
+		rest[i].key = free
+		free++
+	}
+	return o.merge(rest)
+}
+
+func (o order) has(key uint64) bool {
+	b, i := o.search(key)
+	return b < len(o) && o[b][i].key == key
+}
+
+// merge returns the order with places whose keys it does not have, sorted.
+func (o order) merge(more []place) order {
+	if len(more) == 0 {
+		return o
+	}
+	merged := make(order, 0, len(o)+1+len(more)/orderBlock)
+	for b := range max(1, len(o)) {
+		var block []place
+		end := len(more)
+		if b < len(o) {
+			block = o[b]
+		}
+		if b+1 < len(o) {
+			end = sort.Search(len(more), func(i int) bool { return more[i].key > o[b+1][0].key })
+		}
+		if end == 0 {
+			merged = append(merged, block)
+			continue
+		}
+		all := make([]place, 0, len(block)+end)
+		for _, p := range more[:end] {
+			n := sort.Search(len(block), func(i int) bool { return block[i].key > p.key })
+			all = append(append(all, block[:n]...), p)
+			block = block[n:]
+		}
+		all, more = append(all, block...), more[end:]
+		for len(all) > 2*orderBlock {
+			merged = append(merged, slices.Clone(all[:orderBlock]))
+			all = all[orderBlock:]
+		}
+		merged = append(merged, slices.Clip(all))
+	}
+	return merged
+}

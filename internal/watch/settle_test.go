@@ -1,0 +1,92 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func collect(t *testing.T) (context.Context, *Events) {
+	ctx, cancel := context.WithCancel(timeout(t))
+	w := Collect(ctx, 0, func(s string) { t.Skip(s) }, nil)
+	t.Cleanup(func() {
+		cancel()
+		w.Wait()
+		if _, err := os.Stat(filepath.Dir(w.settling.file)); w.settling.file != "" && err == nil {
+			t.Errorf("%s is left", w.settling.file)
+		}
+	})
+	return ctx, w
+}
+
+// TestSettle: what changed before Settle was called can be taken after it, also if a service removed the
+// private files meanwhile.
+func TestSettle(t *testing.T) {
+	ctx, w := collect(t)
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	for _, dir := range dirs {
+		if err := w.Add(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 300 {
+		dir := dirs[i%3]
+		if err := os.Mkdir(filepath.Join(dir, fmt.Sprint(i)), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Settle(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if taken := w.Take(); !taken[dir] || len(taken) != 1 {
+			t.Fatalf("%d: %v are taken, want %s", i, taken, dir)
+		}
+		switch i % 50 {
+		case 7:
+			os.Remove(w.settling.file)
+		case 17:
+			os.RemoveAll(filepath.Dir(w.settling.file))
+		}
+	}
+}
+
+// TestOverflow: if the kernel's queue overflows, any directory may have changed, and nobody waits in vain.
+func TestOverflow(t *testing.T) {
+	data, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
+	if err != nil {
+		t.Skip(err)
+	}
+	most, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || most > 1<<16 {
+		t.Skip(err, most)
+	}
+	ctx, w := collect(t)
+	dir := t.TempDir()
+	if err := w.Add(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Settle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock() // so that no events are read
+	from := filepath.Join(dir, "0")
+	err = os.Mkdir(from, 0o777)
+	for i := 1; err == nil && i < most/2+5000; i++ {
+		to := filepath.Join(dir, fmt.Sprint(i))
+		err = os.Rename(from, to)
+		from = to
+	}
+	w.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Settle(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if taken := w.Take(); !taken[""] {
+		t.Errorf("%v are taken after events were lost", taken)
+	}
+}
