@@ -72,6 +72,15 @@ func TestTypedAhead(t *testing.T) {
 			if len(k.marks.changes) != 1 {
 				t.Errorf("a key after the pause does nothing:\n%s", k.shows())
 			}
+			open(k)
+			k.press("esc")
+			if strings.HasPrefix(name, "half") {
+				k.press("esc")
+			}
+			k.burst("m")
+			if len(k.marks.changes) != 2 {
+				t.Errorf("a key after Esc does nothing:\n%s", k.shows())
+			}
 		})
 	}
 }

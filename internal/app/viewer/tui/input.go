@@ -75,6 +75,9 @@ func (in *input) keep(messages ...string) {
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	name := keyName(k.String())
 	in, action := &m.input, m.o.Keys.action(keyName(k.String()))
+	if name == "<esc>" {
+		defer func() { in.burst = nil }() // it says that the keys after it are for what is below
+	}
 	switch {
 	case name == "<C-c>":
 		return tea.Quit // always: users try ^C in a program that they do not know
