@@ -280,7 +280,6 @@ lines \ here'`,
 		before: `echo | lektor-fetch put --feed-id urn:x:extras --id urn:x:2 --title Two --category tea | lektor-view mark -s S -`,
 		out:    `\A *2 tea\n *1 long walks\n\z`,
 	},
-	{starts: "link updated comments pubdate-raw replaces image language", except: picture},
 	{
 		starts: "id=urn:example:clock",
 		before: `lektor-fetch rm --purge https://example.org/feed urn:x:extras urn:x:chart`,
