@@ -586,7 +586,7 @@ echo "x no-such-thing" >>"$D/etc/view/keys"; lektor-view tui </dev/null 2>&1 | g
 test "$(grep -c 'there is no' "$HOME/said")" = 1; grep "line 8: there is no action" "$HOME/said"; rm "$D/etc/view/keys"`,
 	},
 	{
-		starts: "j <down>", except: "a table, which TestManualKeys compares with the keys",
+		starts: "<enter> l", except: "a table, which TestManualKeys compares with the keys",
 		then: `grep -o 'lektor-\(fetch\|pages\) [a-z]*' "$example" | sort -u >"$HOME/a"; test -s "$HOME/a"; while read -r program command; do "$program" "$command" --help; done <"$HOME/a"`,
 	},
 	{
