@@ -882,7 +882,7 @@ var pages = []step{
 	},
 	{
 		starts: "lektor-pages html --title Kernel kernel folder:Linux since:30d",
-		then:   `grep '<h1>Kernel</h1>' kernel/index.html`,
+		then:   `grep '<h1 dir="auto">Kernel</h1>' kernel/index.html`,
 	},
 	{
 		starts: "lektor-fetch; lektor-view maildir ~/Mail/feeds",
