@@ -18,13 +18,9 @@ BUILT = bin
 BIN   = $(DESTDIR)$(PREFIX)/bin
 MAN   = $(DESTDIR)$(PREFIX)/share/man
 DOC   = $(DESTDIR)$(PREFIX)/share/doc/lektor
-# Samples and schemas were here once. Below $HOME/.local this is the user's lektor-dir.
-OLDSHARE = $(DESTDIR)$(PREFIX)/share/lektor
 # systemd finds the units of a user below $HOME/.local in share only.
 UNITDIR != case "$(PREFIX)" in */.local|*/.local/) echo "$(PREFIX)/share/systemd" ;; *) echo "$(PREFIX)/lib/systemd" ;; esac
 UNITS   = $(DESTDIR)$(UNITDIR)
-# Units were here once, for every PREFIX.
-OLDUNITS = $(DESTDIR)$(PREFIX)/lib/systemd
 # Each shell looks for a file of the program's name, zsh in another place for Debian's own.
 BASHCOMP = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 FISHCOMP = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
@@ -98,12 +94,11 @@ install: build ## into PREFIX (/usr/local), below DESTDIR, where Debian expects 
 uninstall: ## remove, by name, the files that install put there
 	for f in $(PROGRAMS); do rm -f "$(BIN)/$$f" "$(BASHCOMP)/$$f" "$(FISHCOMP)/$$f.fish" || exit 1; done
 	for f in man/*.[1-9]; do rm -f "$(MAN)/man$${f##*.}/$${f##*/}"; done
-	for f in scripts/systemd/*.*; do for d in "$(UNITS)" "$(OLDUNITS)"; do rm -f "$$d/user/$${f##*/}" "$$d/system/$${f##*/}"; done; done
+	for f in scripts/systemd/*.*; do rm -f "$(UNITS)/user/$${f##*/}" "$(UNITS)/system/$${f##*/}"; done
 	rm -f "$(ZSHCOMP)/_lektor"
-	for f in $(SAMPLES); do rm -f "$(DOC)/scripts/$$f" "$(OLDSHARE)/scripts/$$f" || exit 1; done
-	for f in docs/*.schema.json; do rm -f "$(OLDSHARE)/$${f##*/}" || exit 1; done
+	for f in $(SAMPLES); do rm -f "$(DOC)/scripts/$$f" || exit 1; done
 	for f in README.md CHANGELOG.md LICENSE docs/*.md docs/*.schema.json; do rm -f "$(DOC)/$${f##*/}" || exit 1; done
-	for d in "$(DOC)/scripts" "$(DOC)" "$(OLDSHARE)/scripts" "$(OLDSHARE)"; do \
+	for d in "$(DOC)/scripts" "$(DOC)"; do \
 		[ -L "$$d" ] || [ ! -d "$$d" ] || [ -n "$$(ls -A "$$d")" ] || rmdir "$$d" || exit 1; \
 	done
 

@@ -241,15 +241,14 @@ func TestUnitsKnowTheirStatus(t *testing.T) {
 }
 
 // TestUninstallSparesLektorDir: a lektor-dir in the default place survives install and uninstall
-// into $HOME/.local and into /usr, also beside files of older versions.
+// into $HOME/.local and into /usr.
 func TestUninstallSparesLektorDir(t *testing.T) {
 	programs := build(t)
 	for _, c := range []struct {
 		name, prefix string
-		destdir, old bool
+		destdir      bool
 	}{
 		{name: "home", prefix: ".local"},
-		{name: "home, over an old install", prefix: ".local", old: true},
 		{name: "usr", prefix: "/usr", destdir: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -272,13 +271,6 @@ func TestUninstallSparesLektorDir(t *testing.T) {
 				args = []string{"PREFIX=" + prefix, "DESTDIR=" + root}
 			}
 			lektor := filepath.Join(home, ".local/share/lektor")
-			old := []string{"lektor-view.schema.json", "lektor-fetch.schema.json", "scripts/lektor-fzf", "scripts/lektor-clock"}
-			if c.old {
-				for _, name := range old {
-					writeFile(t, filepath.Join(lektor, name), "old\n")
-				}
-				writeFile(t, filepath.Join(home, ".local/lib/systemd/user/lektor-fetch.timer"), "old\n")
-			}
 			i.run(slices.Concat([]string{"install"}, args)...)
 			run := func(program string, args ...string) string {
 				t.Helper()
@@ -299,11 +291,6 @@ func TestUninstallSparesLektorDir(t *testing.T) {
 			writeFile(t, filepath.Join(lektor, "scripts/mine"), "mine\n")
 			before := tree(t, lektor)
 			i.run(slices.Concat([]string{"uninstall"}, args)...)
-			for _, name := range old {
-				if c.old {
-					delete(before, name)
-				}
-			}
 			if got := tree(t, lektor); !maps.Equal(got, before) {
 				t.Errorf("uninstall changed the lektor-dir\nfrom %q\nto   %q", before, got)
 			}
