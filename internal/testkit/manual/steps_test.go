@@ -108,8 +108,6 @@ const (
 	// due makes the feeds due, and notDue succeeds after they were fetched.
 	due    = `mkdir -p "$D/etc/fetch/due"; for h in $(lektor-fetch ls -o hash); do : >"$D/etc/fetch/due/$h"; done`
 	notDue = `test -z "$(ls "$D/etc/fetch/due")"; test -z "$(lektor-fetch update --dry-run)"`
-	// watched leaves due markers, and succeeds when all were taken.
-	watched = `test -e "$HOME/left" || { ` + due + `; : >"$HOME/left"; }; test -z "$(ls "$D/etc/fetch/due")"`
 
 	// broken subscribes to a feed that has ended.
 	broken = `lektor-fetch add --as-is --no-fetch https://example.org/broken; lektor-fetch update https://example.org/broken || true`
