@@ -72,9 +72,7 @@ func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 			return err
 		}
 	}
-	if headers != "" {
-		err = private(r.path(headersFile), []byte(headers))
-	}
+	err = r.setHeaders(target, headers)
 	if err == nil && target != "" {
 		err = r.line(target, targetFile)
 	}
@@ -89,6 +87,22 @@ func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 		s.Report.Info("the documents in %s stay there: remove them when no machine reads them any more, or next time use --leave", feedurl.Public(old))
 	}
 	return nil
+}
+
+// setHeaders writes the headers for a target. Those for another server are put aside, since they may have a
+// password for that one.
+func (r *run) setHeaders(target, headers string) error {
+	path := r.path(headersFile)
+	if target != "" && isURL(r.target) && !feedurl.SameOrigin(r.target, target) && atomicfile.Exists(path) {
+		if err := os.Rename(path, path+".old"); err != nil {
+			return err
+		}
+		r.s.Report.Info("the headers for %s are now in %s.old; those for another server belong into %[2]s", feedurl.Public(r.target), path)
+	}
+	if headers == "" {
+		return nil
+	}
+	return private(path, []byte(headers))
 }
 
 // newEndpoint returns a new name for an endpoint: the name of the machine, or else the beginning of the
