@@ -33,7 +33,7 @@ AGAIN = $(MAKE)
 PROGRAMS != ls cmd | grep '^lektor-'
 SAMPLES  != ls scripts | grep '^lektor-'
 
-.PHONY: build demo quick test check vuln bench fuzz faults dist install uninstall clean help
+.PHONY: build demo quick test check vuln bench fuzz faults findings dist install uninstall clean help
 
 build: ## build the programs into bin/ (this is what plain make does)
 	$(GO) build -trimpath -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o "$(BUILT)/" ./cmd/...
@@ -65,6 +65,9 @@ faults: ## a crowd; kills, failing calls and power cuts at every file-system ope
 	LEKTOR_INDEX_HISTORIES=1000 $(GO) test -timeout 2h -run TestHistories ./internal/index
 	LEKTOR_SHARE_RUNS=100 $(GO) test -timeout 2h -run "^Test(TakenBack|NothingReturns|Killed)" ./internal/app/sharer
 	LEKTOR_HOUR=60m $(GO) test -timeout 2h -run TestAnHourOfTwo ./scripts
+
+findings: ## surprises about other programs, each in a pinned version; installs packages as root, so no part of test
+	@sh scripts/findings
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"
