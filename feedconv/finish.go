@@ -337,9 +337,13 @@ func uniqueReplies(list []ReplyTo) []ReplyTo {
 }
 
 // enclosure returns an Enclosure made of attributes. Feeds write the length 0 if they do not know
-// it, so 0 counts as unknown.
+// it, so 0 counts as unknown. A type without a slash, such as the npm package rss writes for a URL with a
+// query, is none.
 func enclosure(href, mediaType, length string) Enclosure {
 	e := Enclosure{URL: href, Type: markup.CleanLine(mediaType), Length: -1}
+	if !strings.Contains(e.Type, "/") {
+		e.Type = ""
+	}
 	if n, err := strconv.ParseUint(strings.TrimSpace(length), 10, 60); err == nil && n > 0 {
 		e.Length = int64(n)
 	}

@@ -128,17 +128,17 @@ func encloses(e *lektordir.Entry, kind string) bool {
 }
 
 // EnclosureType returns the type of an enclosure. If the feed does not state it, it is guessed from the
-// file name extension of the URL.
+// file name extension of the URL, and so if the feed made it of that, as the npm package feed makes image/m4a.
 func EnclosureType(e lektordir.Enclosure) string {
-	typ := strings.ToLower(e.Type)
-	if typ != "" && typ != "application/octet-stream" {
-		return typ
-	}
-	name := e.URL
+	typ, name := strings.ToLower(e.Type), e.URL
 	if u, err := url.Parse(name); err == nil {
 		name = u.Path
 	}
-	return extensions()[strings.ToLower(path.Ext(name))]
+	ext := strings.ToLower(path.Ext(name))
+	if kind := extensions()[ext]; typ == "" || typ == "application/octet-stream" || kind != "" && typ == "image/"+ext[1:] {
+		return kind
+	}
+	return typ
 }
 
 // extensions are the file name extensions of audio, video and images.

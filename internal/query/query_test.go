@@ -250,6 +250,9 @@ func TestEnclosureNames(t *testing.T) {
 		{"image/png", "http://a/b.mp3", "image"},
 		{"", "http://a/b.torrent", ""},
 		{"", "http://a/audio", ""},
+		{"image/m4a", "http://a/b.m4a", "audio"},
+		{"image/png", "http://a/b", "image"},
+		{"video/mp4", "http://a/b.m4a", "video"},
 		{"", "%zz.mp3", "audio"},
 	} {
 		for _, what := range []string{"audio", "video", "image"} {
