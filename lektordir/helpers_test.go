@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,15 +72,23 @@ func newFetcher(d *Dir, o commit.Options) (*fetcher, error) {
 	return &fetcher{Writer: w, d: d}, err
 }
 
-// Close closes the writer. It first closes transactions that a failed test has left open, because
-// the writer would wait for them.
+// Close closes the writer, which ends the transactions that were submitted, and closes these then.
+// It first closes transactions that a failed test has left open, because the writer would wait for
+// them.
 func (w *fetcher) Close() error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, t := range w.open {
+	open := w.open
+	w.mu.Unlock()
+	for _, t := range open {
+		if !t.submitted.Load() {
+			t.Close()
+		}
+	}
+	err := w.Writer.Close()
+	for _, t := range open {
 		t.Close()
 	}
-	return w.Writer.Close()
+	return err
 }
 
 // writer opens a writer that ends with the test.
@@ -135,9 +144,15 @@ func newDelivery(d *Dir, t *commit.Txn) *delivery {
 // delivery is a transaction, with the records of the staged entries.
 type delivery struct {
 	*stage.Txn
-	d      *Dir
-	w      *fetcher
-	staged []journal.Record
+	d         *Dir
+	w         *fetcher
+	staged    []journal.Record
+	submitted atomic.Bool // the writer may use it until it calls the function passed to Commit
+}
+
+func (t *delivery) Commit(done func(error)) {
+	t.submitted.Store(true)
+	t.Txn.Commit(done)
 }
 
 // add stages a version.

@@ -447,10 +447,18 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
-// If a journal cannot be written, only its feed fails, and none of its entries is delivered.
+// If a journal cannot be written, only its feed fails, and none of its entries is delivered. With
+// slow syncs, entries are written in the background, as on a file system that one call cannot sync.
 func TestFailedJournal(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		failedJournal(t, slow)
+	}
+}
+
+func failedJournal(t *testing.T, slow bool) {
+	t.Helper()
 	d, _ := newDir(t)
-	w, err := newFetcher(d, commit.Options{Delay: time.Hour})
+	w, err := newFetcher(d, commit.Options{Delay: time.Hour, SlowSync: slow})
 	if err != nil {
 		t.Fatal(err)
 	}

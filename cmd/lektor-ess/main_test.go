@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lektor-ess": main})
+	testdir.ScriptsMain(m, map[string]func(){"lektor-ess": main})
 }
 
 func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }

@@ -24,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testdir.ScriptsMain(m, map[string]func(){
 		"lektor-fetch": func() {
 			os.Exit(cmdline.Main(newApp(), append([]string{"lektor-fetch"}, os.Args[1:]...)))
 		},

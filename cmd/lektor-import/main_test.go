@@ -12,7 +12,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lektor-import": main})
+	testdir.ScriptsMain(m, map[string]func(){"lektor-import": main})
 }
 
 func TestManual(t *testing.T) {

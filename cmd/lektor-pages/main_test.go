@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lektor-pages": main})
+	testdir.ScriptsMain(m, map[string]func(){"lektor-pages": main})
 }
 
 func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }

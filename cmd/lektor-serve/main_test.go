@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lektor-serve": main})
+	testdir.ScriptsMain(m, map[string]func(){"lektor-serve": main})
 }
 
 func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }

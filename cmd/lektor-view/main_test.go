@@ -10,7 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"lektor-view": main})
+	testdir.ScriptsMain(m, map[string]func(){"lektor-view": main})
 }
 
 // TestScripts runs testdata/*.txtar, one behaviour each, with [testdir.Commands].

@@ -73,7 +73,7 @@ func TestTUIFetch(t *testing.T) {
 // TestTUIWithoutFetcher: without lektor-fetch a message says so, and help does not list its keys.
 func TestTUIWithoutFetcher(t *testing.T) {
 	t.Parallel()
-	r := read(t, readerDir(t, false), 100, 60, "", "PATH=/usr/bin:/bin")
+	r := read(t, readerDir(t, false), 100, 60, "", "PATH="+os.Getenv("PATH"))
 	r.see(t, `three 2`)
 	r.Keys("F")
 	r.see(t, `^this needs lektor-fetch`)
@@ -181,7 +181,7 @@ func TestTUIFetchKilled(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "lektor-fetch"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := read(t, readerDir(t, false), 100, 20, "", "PATH="+bin+":/usr/bin:/bin")
+	r := read(t, readerDir(t, false), 100, 20, "", "PATH="+bin+":"+os.Getenv("PATH"))
 	r.see(t, `Gamma +3`)
 	r.Keys("U")
 	r.see(t, `lektor-fetch: signal: killed`)

@@ -3,7 +3,6 @@ package cmdline
 import (
 	"bufio"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -507,9 +506,4 @@ func NeedArgs(c *cli.Context, what string) error {
 		return &UsageError{Message: what + " is missing", Hint: "see " + c.Command.HelpName + " --help"}
 	}
 	return nil
-}
-
-// IsUsage reports whether err is a mistake in the command line.
-func IsUsage(err error) bool {
-	return errors.As(err, new(*UsageError))
 }

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TINY") != "" {
 		os.Exit(Main(tinyApp(), append([]string{"tiny"}, os.Args[1:]...)))
 	}
-	testscript.Main(m, map[string]func(){
+	testdir.ScriptsMain(m, map[string]func(){
 		"tiny": func() { os.Exit(Main(tinyApp(), append([]string{"tiny"}, os.Args[1:]...))) },
 	})
 }

@@ -105,7 +105,7 @@ func TestPrinterOfNothing(t *testing.T) {
 
 func TestPrinterMistakes(t *testing.T) {
 	for _, format := range []string{"", "xml", "title,", "title,xml", "{{.title", "{{nonsense .title}}"} {
-		if _, err := NewPrinter(&bytes.Buffer{}, PrinterOptions{Format: format}, recordColumns); !IsUsage(err) {
+		if _, err := NewPrinter(&bytes.Buffer{}, PrinterOptions{Format: format}, recordColumns); !errors.As(err, new(*UsageError)) {
 			t.Errorf("%s: %v", format, err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestPrinterMistakes(t *testing.T) {
 		"{{.titel}}", "{{if .title}}{{else}}{{.titel}}{{end}}", "{{range .title}}{{$.titel}}{{end}}", "{{with .title}}{{else}}{{.titel | pad 3}}{{end}}",
 	} {
 		_, err := NewPrinter(&bytes.Buffer{}, PrinterOptions{Format: format}, recordColumns)
-		if !IsUsage(err) || !strings.Contains(hintOf(err), "title, published") || !strings.Contains(err.Error(), `"titel"`) {
+		if !errors.As(err, new(*UsageError)) || !strings.Contains(hintOf(err), "title, published") || !strings.Contains(err.Error(), `"titel"`) {
 			t.Errorf("%s: %v, hint %q", format, err, hintOf(err))
 		}
 	}
@@ -123,7 +123,7 @@ func TestPrinterMistakes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Check(record{}); (err == nil) != want || err != nil && !IsUsage(err) {
+		if err := p.Check(record{}); (err == nil) != want || err != nil && !errors.As(err, new(*UsageError)) {
 			t.Errorf("%s: %v", format, err)
 		}
 	}

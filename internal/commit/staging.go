@@ -175,9 +175,8 @@ func (s *staging) close() {
 	}
 }
 
-// discard removes staged entries.
+// discard removes staged entries, none of which is still being written.
 func (s *staging) discard(uniques []string) {
-	_ = s.wait() // entries may still be written in the background
 	for _, unique := range uniques {
 		os.RemoveAll(s.d.Join(s.rel, unique))
 	}

@@ -410,6 +410,7 @@ func (t *Txn) Abandon() {
 
 // abort closes the staging directory, and removes entries that were staged and not committed.
 func (t *Txn) abort() {
+	_ = t.Wait() // entries may still be written in the background, into the directory
 	if t.end == nil {
 		t.discard()
 		t.leave()

@@ -65,7 +65,7 @@ func TestSelect(t *testing.T) {
 	if !strings.Contains(msg.String(), "has no file title; skipped") || s.S.Report.Errors() > 0 {
 		t.Errorf("%s", msg)
 	}
-	if _, err := ParseQuery(s.Dir.Path(), []string{"(("}); !cmdline.IsUsage(err) {
+	if _, err := ParseQuery(s.Dir.Path(), []string{"(("}); !errors.As(err, new(*cmdline.UsageError)) {
 		t.Errorf("%v", err)
 	}
 }

@@ -71,3 +71,9 @@ func value(t testing.TB, dir, name string) string {
 	}
 	return string(b)
 }
+
+// Next returns when the feed is due, zero for at once.
+func (s *schedule) Next() time.Time { t, _ := s.time(fileNext); return t }
+
+// LastError returns the error of the last fetch, "" if it succeeded.
+func (s *schedule) LastError() string { return s.get(fileError) }

@@ -60,17 +60,11 @@ const clockSkew = 5 * time.Minute
 // Checked returns the time of the last request, zero if there was none.
 func (s *schedule) Checked() time.Time { t, _ := s.time(fileChecked); return t }
 
-// Next returns when the feed is due, zero for at once.
-func (s *schedule) Next() time.Time { t, _ := s.time(fileNext); return t }
-
 // Status returns the last HTTP status, or 0 if there was no response. A 304 after a success does not count.
 func (s *schedule) Status() int { return s.number(fileStatus) }
 
 // Failures returns the number of failures since the last success.
 func (s *schedule) Failures() int { return s.number(fileFailures) }
-
-// LastError returns the error of the last fetch in one line, "" if it succeeded.
-func (s *schedule) LastError() string { return termsafe.Brief(s.get(fileError)) }
 
 // Gone reports whether the server has responded with 410 Gone.
 func (s *schedule) Gone() bool { return s.get(fileGone) != "" }

@@ -1,12 +1,66 @@
 package undo
 
 import (
+	"bytes"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
+
+// If the journal cannot be written, or becomes full, all entries are moved with one warning, and the
+// journal has the first ones.
+func TestJournalFails(t *testing.T) {
+	const feed = "http://a.example/"
+	for _, limit := range []int64{0, 300} {
+		d := testdir.New(t)
+		if _, err := d.Feed(feed, "Alpha"); err != nil {
+			t.Fatal(err)
+		}
+		var messages bytes.Buffer
+		s, err := entrystore.Open(d.Path, nil, cmdline.NewStreams("lektor-view", nil, nil, &messages))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := Moving(s, "mark")
+		m.journal.max = limit
+		for n := range 5 {
+			ref := lektordir.Ref{Feed: testdir.Hash(feed), Unique: fmt.Sprintf("170000000%d.1.h", n)}
+			if _, err := d.Entry(feed, "new", ref.Unique); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.SetFlags(ref, "S", ""); err != nil {
+				t.Error(err)
+			}
+		}
+		m.Close()
+		want, moves := "undo cannot take this back", 0
+		if limit > 0 {
+			want, moves = "undo can take back only the first 2 of these", 2
+		}
+		if s.S.Report.Warnings() != 1 || !strings.Contains(messages.String(), want) {
+			t.Errorf("limit %d: %s", limit, &messages)
+		}
+		got := 0
+		if records, err := Records(s.Dir); err != nil || len(records) > 1 {
+			t.Errorf("limit %d: %v, %v", limit, records, err)
+		} else if len(records) == 1 {
+			contents, err := records[0].Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = len(contents.Moves)
+		}
+		if got != moves {
+			t.Errorf("limit %d: the journal has %d moves, want %d", limit, got, moves)
+		}
+	}
+}
 
 // FuzzUndo checks that each move of any journal renames an entry into cur/ without changing its
 // feed and unique name, or removes it.

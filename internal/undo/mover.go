@@ -35,9 +35,6 @@ func Moving(s *entrystore.Store, command string) *Mover {
 // after it. Movers with the same chain must not be used at the same time.
 func (m *Mover) Continue(c *Chain, client string) { m.journal.chain, m.journal.client = c, client }
 
-// Limit sets the maximum size of the journal, in bytes.
-func (m *Mover) Limit(bytes int64) { m.journal.max = bytes }
-
 // Unrecorded returns the mover of a command that cannot be undone.
 func Unrecorded(s *entrystore.Store) *Mover { return &Mover{store: s} }
 

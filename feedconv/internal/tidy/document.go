@@ -122,17 +122,6 @@ func (n *Node) All(ns vocab.NS, name string) []*Node {
 	return list
 }
 
-// Named returns the children with a name, in any namespace.
-func (n *Node) Named(name string) []*Node {
-	var list []*Node
-	for _, c := range n.Children {
-		if c.Name == name && !c.Foreign {
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
 // has reports whether there is an attribute.
 func (n *Node) has(ns vocab.NS, name string) bool {
 	return slices.ContainsFunc(n.Attrs, func(a Attr) bool { return a.Name == name && a.NS == ns })

@@ -3,6 +3,7 @@ package fetcher
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -66,7 +67,7 @@ func TestAddHeaders(t *testing.T) {
 		t.Error(got)
 	}
 	o.Headers = []string{"nonsense"}
-	if err := Add(t.Context(), o, cmdline.NewStreams("lektor-fetch", nil, &said, &said)); !cmdline.IsUsage(err) {
+	if err := Add(t.Context(), o, cmdline.NewStreams("lektor-fetch", nil, &said, &said)); !errors.As(err, new(*cmdline.UsageError)) {
 		t.Error(err)
 	}
 }

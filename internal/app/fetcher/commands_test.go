@@ -2,6 +2,7 @@ package fetcher
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -49,7 +50,7 @@ func TestPutDate(t *testing.T) {
 	if err != nil || e.Published.Format(time.RFC3339) != "2026-01-31T10:00:00Z" {
 		t.Error(e.Published, err)
 	}
-	if _, err := (PutOptions{ID: "urn:x", Date: "yesterday"}).entry(); !cmdline.IsUsage(err) || !strings.Contains(err.Error(), "yesterday") {
+	if _, err := (PutOptions{ID: "urn:x", Date: "yesterday"}).entry(); !errors.As(err, new(*cmdline.UsageError)) || !strings.Contains(err.Error(), "yesterday") {
 		t.Errorf("%v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -437,11 +438,11 @@ func TestService(t *testing.T) {
 			t.Errorf("got %s: %v; want err != nil and strings.Contains(err.Error(), bad)", bad, err)
 		}
 	}
-	if _, _, err := move(t, Options{Dir: feeds, Reader: "miniflux"}); !cmdline.IsUsage(err) {
-		t.Errorf("got %v; want cmdline.IsUsage(err)", err)
+	if _, _, err := move(t, Options{Dir: feeds, Reader: "miniflux"}); !errors.As(err, new(*cmdline.UsageError)) {
+		t.Errorf("got %v; want a UsageError", err)
 	}
-	if _, _, err := move(t, Options{Dir: feeds, Reader: "emacs"}); !cmdline.IsUsage(err) {
-		t.Errorf("got %v; want cmdline.IsUsage(err)", err)
+	if _, _, err := move(t, Options{Dir: feeds, Reader: "emacs"}); !errors.As(err, new(*cmdline.UsageError)) {
+		t.Errorf("got %v; want a UsageError", err)
 	}
 }
 

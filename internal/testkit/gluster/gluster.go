@@ -159,12 +159,6 @@ func (v *Volume) manage(ctx context.Context, args ...string) (string, error) {
 	return run(ctx, append([]string{"gluster", "--glusterd-sock=" + v.dir + "/socket", "--mode=script"}, args...)...)
 }
 
-// Set sets an option of the volume, as "volume set" does; mounts follow within seconds.
-func (v *Volume) Set(ctx context.Context, option, value string) error {
-	_, err := v.manage(ctx, "volume", "set", "lektor", option, value)
-	return err
-}
-
 // Count makes the replicas count their calls, which makes them slower.
 func (v *Volume) Count(ctx context.Context) error {
 	_, err := v.manage(ctx, "volume", "profile", "lektor", "start")

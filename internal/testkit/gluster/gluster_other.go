@@ -40,9 +40,6 @@ func (*Volume) Mount(context.Context, string) error { return errNone }
 // Close does nothing.
 func (*Volume) Close() {}
 
-// Set returns an error.
-func (*Volume) Set(context.Context, string, string) error { return errNone }
-
 // Count returns an error.
 func (*Volume) Count(context.Context) error { return errNone }
 

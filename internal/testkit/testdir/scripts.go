@@ -4,11 +4,33 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"strconv"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
+
+// ScriptsMain is testscript.Main with a PATH that has no installed program of lektor. commands are
+// the programs that scripts run.
+func ScriptsMain(m *testing.M, commands map[string]func()) {
+	show := func() {}
+	if commands[filepath.Base(os.Args[0])] == nil { // this process runs the tests, and is none of the programs
+		show = hideInstalled()
+	}
+	testscript.Main(scriptsMain{m, show}, commands)
+}
+
+type scriptsMain struct {
+	*testing.M
+	show func()
+}
+
+func (m scriptsMain) Run() int {
+	defer m.show()
+	return m.M.Run()
+}
 
 // SetEnv sets the environment of a script: home, time zone, no proxy, and $LEKTORDIR, a missing
 // directory in the working directory.

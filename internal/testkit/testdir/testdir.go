@@ -244,11 +244,50 @@ func Bin(t testing.TB) string {
 	return binDir
 }
 
-// Main runs tests that use [Bin].
+// Main runs tests with a PATH that has no installed program of lektor. They may use [Bin].
 func Main(m *testing.M) {
+	show := hideInstalled()
 	code := m.Run()
+	show()
 	if binDir != "" {
 		os.RemoveAll(binDir)
 	}
 	os.Exit(code)
+}
+
+// hideInstalled sets PATH, so that tests find only programs that they build, and returns a function
+// that removes what it made. A directory that has a program of lektor is replaced by one with links
+// to its other programs, since it may also have the shell.
+func hideInstalled() (show func()) {
+	var made, path []string
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if found, _ := filepath.Glob(filepath.Join(dir, "lektor-*")); len(found) > 0 && filepath.IsAbs(dir) {
+			to, err := os.MkdirTemp("", "lektor-path-")
+			if err == nil {
+				err = linkOthers(dir, to)
+			}
+			if err != nil {
+				panic(err)
+			}
+			made, dir = append(made, to), to
+		}
+		path = append(path, dir)
+	}
+	os.Setenv("PATH", strings.Join(path, string(filepath.ListSeparator)))
+	return func() {
+		for _, dir := range made {
+			os.RemoveAll(dir)
+		}
+	}
+}
+
+// linkOthers makes links in a directory to all files of another one but programs of lektor.
+func linkOthers(from, to string) error {
+	files, err := os.ReadDir(from)
+	for _, f := range files {
+		if !strings.HasPrefix(f.Name(), "lektor-") {
+			err = errors.Join(err, os.Symlink(filepath.Join(from, f.Name()), filepath.Join(to, f.Name())))
+		}
+	}
+	return err
 }

@@ -257,43 +257,6 @@ func TestUndoOddFiles(t *testing.T) {
 	}
 }
 
-// TestJournalFails: if the journal cannot be written, or becomes full, the entries are moved with
-// one warning.
-func TestJournalFails(t *testing.T) {
-	for _, limit := range []int64{0, 300} {
-		f := newFixture(t)
-		var refs []lektordir.Ref
-		for n := range 5 {
-			f.Add("new", fmt.Sprintf("170000000%d.1.h", n))
-			refs = append(refs, lektordir.Ref{Feed: testdir.Hash(viewdir.FeedID), Unique: fmt.Sprintf("170000000%d.1.h", n)})
-		}
-		s := f.Streams("")
-		v, err := f.Common().Open(nil, cmdline.PrinterOptions{}, s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := undo.Moving(v.Store, "mark")
-		m.Limit(limit)
-		for _, ref := range refs {
-			if _, err := m.SetFlags(ref, "S", ""); err != nil {
-				t.Error(err)
-			}
-		}
-		m.Close()
-		want := "undo cannot take this back"
-		if limit > 0 {
-			want = "undo can take back only the first 2 of these"
-		}
-		if s.Report.Warnings() != 1 || !strings.Contains(f.Err.String(), want) {
-			t.Errorf("limit %d: %s", limit, &f.Err)
-		}
-		err = f.undo(command.Options{})
-		if (err == nil) != (limit > 0) || strings.Count(f.Out.String(), "\n") != min(int(limit), 2) {
-			t.Errorf("limit %d: %v, %s", limit, err, &f.Out)
-		}
-	}
-}
-
 // TestJournalOfNothing: if the rename itself fails, the only message is its error.
 func TestJournalOfNothing(t *testing.T) {
 	f := newFixture(t)
