@@ -69,6 +69,7 @@ func TestParseKeys(t *testing.T) {
 		{"# next", "", ""},
 		{"< next", "", "line 1: <: a > is missing"},
 		{"<nokey> next", "", "line 1: <nokey>: there is no such key"},
+		{"<f13> next", "", "line 1: <f13>: there is no such key"}, // tests press it as an unbound key
 		{"x", "", "line 1: no action after x"},
 		{"x nothing-such", "", "line 1: there is no action \"nothing-such\""},
 		{"x down 3", "", "line 1: down takes no words"},
