@@ -266,3 +266,70 @@ func TestAhead(t *testing.T) {
 		}
 	}
 }
+
+// Reading the feed's own text also reads whether there is an article, without which the article would
+// be taken for the feed's text.
+func TestFeedContentHasFullText(t *testing.T) {
+	d, s, _ := open(t)
+	name := testdir.Unique(1700000000, 1)
+	if _, err := d.Entry(feedID, "new", name, "content=Article.", "feed-content=Excerpt.", "+fulltext=http://a.example/page\ttext/plain"); err != nil {
+		t.Fatal(err)
+	}
+	r := s.Record(lektordir.Ref{Place: lektordir.New, Feed: testdir.Hash(feedID), Unique: name})
+	e := r.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent)
+	if p := Public(e); string(p.Content) != "Excerpt.\n" {
+		t.Errorf("%q is published, of %+v", p.Content, e)
+	}
+}
+
+// indexOfOne is an index with one entry. It counts the questions after its view is closed.
+type indexOfOne struct {
+	View
+	hit    Hit
+	closed bool
+	late   int
+}
+
+func (x *indexOfOne) Look(context.Context) (View, error) { return x, nil }
+func (x *indexOfOne) Failed(error)                       {}
+func (x *indexOfOne) Missed(int)                         {}
+func (x *indexOfOne) Complaints() []error                { return nil }
+func (x *indexOfOne) Close()                             { x.closed = true }
+
+func (x *indexOfOne) Find(_ context.Context, _ Wanted, yield func(Hit) bool) error {
+	hit := x.hit
+	hit.Words = func(string) query.Verdict {
+		if x.closed {
+			x.late++
+		}
+		return query.Maybe
+	}
+	yield(hit)
+	return nil
+}
+
+// A record that was found by an index does not ask it after the view is closed, as rules would, which
+// match the record with more queries.
+func TestRecordLeavesIndex(t *testing.T) {
+	d, s, _ := open(t)
+	name := testdir.Unique(1700000000, 1)
+	if _, err := d.Entry(feedID, "new", name, "title=Tea", "content=At noon.", "+category=x"); err != nil {
+		t.Fatal(err)
+	}
+	x := &indexOfOne{hit: Hit{Ref: lektordir.Ref{Place: lektordir.New, Feed: testdir.Hash(feedID), Unique: name}}}
+	s.Index = x
+	for _, want := range []lektordir.Fields{0, lektordir.FieldCategories} {
+		q, err := ParseQuery(s.Dir.Path(), []string{"tea"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.closed = false
+		found, err := s.Select(t.Context(), Selection{Query: q, Want: want})
+		if err != nil || len(found) != 1 || !x.closed {
+			t.Fatalf("%v, %v, closed %v", found, err, x.closed)
+		}
+		if yes, err := found[0].Decide(q.Bind(s.Now), q.Fields()); !yes || err != nil || x.late != 0 {
+			t.Errorf("with fields %b: %v, %v, asked %d times after the view was closed", want, yes, err, x.late)
+		}
+	}
+}

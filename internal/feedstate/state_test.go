@@ -527,6 +527,10 @@ func TestMovedMeanwhile(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "origin")); err == nil {
 		t.Error("the url of the user has an origin")
 	}
+	// The next request of the same visit is for the user's url, which may be that of a private address.
+	if r, err := s.Request(); err != nil || r.URL != "http://user/" || r.Origin != "" {
+		t.Errorf("the next request is %+v, %v", r, err)
+	}
 	if got := value(t, dir, "url"); got != "http://user/\n" {
 		t.Errorf("url is %q", got)
 	}

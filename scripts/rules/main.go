@@ -1,10 +1,12 @@
 // Rules checks that the packages of this module follow docs/design.md: the imports of a package,
 // the files that it names, the dependencies of programs, the size of functions and types, and the
-// beginnings of sentences. It prints a line for each breach, and then exits with status 1.
+// values that are made before main. Files that pages of docs/ name must exist. It prints a line for
+// each breach, and then exits with status 1.
 package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -272,6 +274,9 @@ func texts(p pkg, s *shape, parse func(file string) (*token.FileSet, *ast.File, 
 			if i == 0 && !below(p.name(), "internal/testkit") {
 				s.add(p.name(), fset, f)
 			}
+			if i == 0 && !below(p.name(), "internal/testkit", "scripts") {
+				found = append(found, beforeMain(fset, f)...)
+			}
 			if i == 0 && !below(p.name(), "internal/feedstate", "lektordir", "internal/commit", "internal/testkit", "scripts") {
 				found = append(found, names(fset, f)...)
 			}
@@ -325,8 +330,13 @@ func run() ([]string, error) {
 		all = append(all, s.breaches()...)
 		all = append(all, links(graph)...)
 	}
+	pages, err := filepath.Glob("docs/*.md")
+	for _, page := range append(pages, "CONTRIBUTING.md") {
+		found, failed := missing(".", page)
+		all, err = append(all, found...), errors.Join(err, failed)
+	}
 	slices.Sort(all)
-	return slices.Compact(all), nil
+	return slices.Compact(all), err
 }
 
 func main() {

@@ -137,6 +137,30 @@ func TestShadows(t *testing.T) {
 	}
 }
 
+func TestBeforeMain(t *testing.T) {
+	var large strings.Builder
+	for i := range maxFilled + 1 {
+		fmt.Fprintf(&large, "%d: %[1]d,", i)
+	}
+	for body, good := range map[string]bool{
+		"var a = errors.New(`a`)":                                                          true,
+		"var a = regexp.MustCompile(`a`)":                                                  false,
+		"var a = []*regexp.Regexp{regexp.MustCompile(`a`)}":                                false,
+		"var a = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`a`) })": true,
+		"var a = template.Must(template.New(`a`).Parse(`b`))":                              false,
+		"func f() { a := regexp.MustCompile(`a`) }":                                        true,
+		"func init() {}":                              false,
+		"func (t T) init() {}":                        true,
+		"var a = map[int]int{1: 1}":                   true,
+		"var a = map[int]int{" + large.String() + "}": false,
+		"var a = sync.OnceValue(func() map[int]int { return map[int]int{" + large.String() + "} })": true,
+	} {
+		if found := look(t, "internal/x", "package x\n"+body); (len(found) == 0) != good {
+			t.Errorf("%s: %q", body, found)
+		}
+	}
+}
+
 func TestLinks(t *testing.T) {
 	graph := map[string][]string{
 		"cmd/lektor-view":    {module + "internal/a"},

@@ -69,6 +69,7 @@ func TestParseKeys(t *testing.T) {
 		{"# next", "", ""},
 		{"< next", "", "line 1: <: a > is missing"},
 		{"<nokey> next", "", "line 1: <nokey>: there is no such key"},
+		{"<f13> next", "", "line 1: <f13>: there is no such key"}, // tests press it as an unbound key
 		{"x", "", "line 1: no action after x"},
 		{"x nothing-such", "", "line 1: there is no action \"nothing-such\""},
 		{"x down 3", "", "line 1: down takes no words"},
@@ -227,6 +228,45 @@ func TestManual(t *testing.T) {
 	for _, k := range named {
 		if !strings.Contains(text, "<"+k.file+">") && k.file[0] != 'f' {
 			t.Errorf("the manual does not have <%s>", k.file)
+		}
+	}
+}
+
+// The tables of docs/tui.md have each action with a command, and the keys of the sets default and
+// newsboat.
+func TestTables(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/tui.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n## Keys and commands\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	rows := map[string]bool{}
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.ReplaceAll(line, `\|`, "\x00"), "|")
+		if len(cells) != 6 || strings.HasPrefix(cells[1], "-") || cells[1] == " action " {
+			continue
+		}
+		action := strings.TrimSpace(cells[1])
+		rows[action] = true
+		if _, ok := actionOf(action); !ok {
+			t.Errorf("there is no action %s", action)
+		}
+		for i, set := range []string{"default", "newsboat"} {
+			k := ParseKeys("test", []byte("use "+set))
+			for _, key := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[2+i], -1) {
+				name := strings.NewReplacer("\x00", "|", "#", "<hash>").Replace(key[1])
+				if !slices.ContainsFunc(k.order, func(at place) bool {
+					return at.keys == name && slices.ContainsFunc(k.bound[at], func(c call) bool { return c.action == action })
+				}) {
+					t.Errorf("%s: in the set %s %s does something else", action, set, name)
+				}
+			}
+		}
+	}
+	for _, a := range actions() {
+		if a.command != "" && !rows[a.name] {
+			t.Errorf("no row has %s, which is %s", a.name, a.command)
 		}
 	}
 }

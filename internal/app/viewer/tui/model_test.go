@@ -325,6 +325,8 @@ func (k *desk) press(keys ...string) {
 			msg = tea.KeyPressMsg{Code: tea.KeyTab}
 		case "up":
 			msg = tea.KeyPressMsg{Code: tea.KeyUp}
+		case "f13":
+			msg = tea.KeyPressMsg{Code: tea.KeyF13}
 		case "space":
 			msg = tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}
 		}
