@@ -145,10 +145,10 @@ func (r Ref) Trashed() bool { return r.HasFlag('T') }
 // Delivered returns the time in the unique name, in UTC: seconds, and microseconds if the name
 // has them. If the name has no time, it returns that of the directory.
 func (r Ref) Delivered() time.Time {
-	if !entryname.Timed(r.Unique) {
-		return time.Unix(r.Mtime, 0).UTC()
+	if at := entryname.Delivered(r.Unique); !at.IsZero() {
+		return at
 	}
-	return entryname.Delivered(r.Unique)
+	return time.Unix(r.Mtime, 0).UTC()
 }
 
 // Identity returns the 16 hexadecimal digits after I in the unique name, which all versions of

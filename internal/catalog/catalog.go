@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -22,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/dirfs"
 	"github.com/lektordir/lektor/internal/errlist"
 	"github.com/lektordir/lektor/internal/feedstate"
 	"github.com/lektordir/lektor/internal/stamp"
@@ -223,20 +223,17 @@ func (c *Catalog) touched(dir string) bool {
 // may have changed.
 func (c *Catalog) list() error {
 	for _, place := range places {
-		ents, err := os.ReadDir(c.dir.Join(place))
+		hashes, err := dirfs.FeedsIn(c.dir.Join(place))
 		if err != nil {
 			return err
 		}
-		for _, e := range ents {
-			if strings.HasPrefix(e.Name(), ".") || !e.IsDir() && e.Type()&(fs.ModeSymlink|fs.ModeIrregular) == 0 {
-				continue
-			}
-			k, ok := c.known[e.Name()]
+		for _, hash := range hashes {
+			k, ok := c.known[hash]
 			if !ok {
-				k = &known{feed: c.blank(e.Name())}
-				c.known[e.Name()] = k
+				k = &known{feed: c.blank(hash)}
+				c.known[hash] = k
 			}
-			if !ok || !c.events.Watches(c.dir.Join(place, e.Name())) {
+			if !ok || !c.events.Watches(c.dir.Join(place, hash)) {
 				c.touch(k, true, true)
 			}
 		}

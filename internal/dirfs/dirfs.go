@@ -115,8 +115,11 @@ var errNotDir = atomicfile.ErrNotDir
 
 // Feeds lists the names in a directory of feeds (tmp, new, cur or src), sorted, without dot
 // files.
-func (d *Dir) Feeds(place string) ([]string, error) {
-	f, err := os.Open(d.Join(place))
+func (d *Dir) Feeds(place string) ([]string, error) { return FeedsIn(d.Join(place)) }
+
+// FeedsIn is [Dir.Feeds] of the directory at a path.
+func FeedsIn(dir string) ([]string, error) {
+	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}

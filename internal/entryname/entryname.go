@@ -47,8 +47,18 @@ func Parse(base string, cur bool) (n Name, reason string) {
 // Timed reports whether a unique name has the time of delivery: it begins with a number of seconds,
 // and has at least one more part. The time of an entry with another name is that of its directory.
 func Timed(unique string) bool {
+	_, ok := seconds(unique)
+	return ok
+}
+
+// seconds returns the number with which a unique name begins; ok is that of [Timed].
+func seconds(unique string) (n int64, ok bool) {
 	secs, rest, _ := strings.Cut(unique, ".")
-	return secs != "" && only(secs, '9') && len(secs) <= 18 && rest != ""
+	if secs == "" || !only(secs, '9') || len(secs) > 18 || rest == "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(secs, 10, 64)
+	return n, err == nil
 }
 
 // IsFeed reports whether a name can be that of a feed's directory: a hash, or any other file name
@@ -182,11 +192,10 @@ func Identity(unique string) string {
 // Delivered returns the time in a unique name, in UTC: seconds, and microseconds if the name
 // has them; if it has no time (see [Timed]), the zero Time.
 func Delivered(unique string) time.Time {
-	if !Timed(unique) {
+	n, ok := seconds(unique)
+	if !ok {
 		return time.Time{}
 	}
-	secs, _, _ := strings.Cut(unique, ".")
-	n, _ := strconv.ParseInt(secs, 10, 64)
 	var micros int64
 	if p, ok := Split(unique); ok {
 		micros = p.Micros
@@ -200,11 +209,10 @@ type key struct{ secs, micros, seq int64 }
 
 // keyOf returns the key of a name; mtime is [Name.Mtime].
 func keyOf(unique string, mtime int64) key {
-	if !Timed(unique) {
+	n, ok := seconds(unique)
+	if !ok {
 		return key{mtime, -1, 0}
 	}
-	secs, _, _ := strings.Cut(unique, ".")
-	n, _ := strconv.ParseInt(secs, 10, 64)
 	p, ok := Split(unique)
 	if !ok {
 		p.Micros, p.Seq = -1, 0

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"syscall"
 
 	"github.com/lektordir/lektor/internal/atomicfile"
@@ -21,13 +22,20 @@ type Mover struct {
 	journal *journal                              // nil if undo is not possible
 	failed  map[syscall.Errno]int                 // number of entries that could not be moved, by reported cause
 	feeds   map[string]map[string][]lektordir.Ref // results of Versions by feed hash
-	read    []*entrystore.Record                  // the entries that were marked as read
+	others  func() bool                           // whether etc/view/repeats wants what [Mover.readOthers] does
+	read    []*entrystore.Record                  // the entries that were marked as read, if it does
 }
 
 // Moving returns the mover of a command that can be undone. The journal is created when the first
 // entry is moved.
 func Moving(s *entrystore.Store, command string) *Mover {
-	return &Mover{store: s, journal: &journal{store: s, command: command, max: maxJournal}}
+	return &Mover{store: s, journal: &journal{store: s, command: command, max: maxJournal}, others: sync.OnceValue(func() bool {
+		if s.Index == nil {
+			return false // the search for others may read all entries
+		}
+		word, _ := atomicfile.Line(s.Dir.Join("etc/view/repeats"))
+		return word == "read"
+	})}
 }
 
 // Continue lets the mover continue the journal that the last mover with the same chain began for the same
@@ -52,10 +60,9 @@ func (m *Mover) Close() {
 }
 
 // readOthers marks the entries of other feeds as read that have the link of an entry that was marked, if the file
-// etc/view/repeats says so. Only a store with an index does that, as the search may read all entries.
+// etc/view/repeats says so.
 func (m *Mover) readOthers() {
-	word, _ := atomicfile.Line(m.store.Dir.Join("etc/view/repeats"))
-	if m.journal == nil || m.store.Index == nil || len(m.read) == 0 || word != "read" {
+	if len(m.read) == 0 {
 		return
 	}
 	unread, _ := query.Parse("is:unread")
@@ -112,7 +119,7 @@ func (m *Mover) SetFlags(ref lektordir.Ref, set, unset string) (to lektordir.Ref
 		}
 		return m.journal.record(ref.Path(), to.Path(), mark)
 	})
-	if err == nil && ref.Unread() && !to.Unread() {
+	if err == nil && ref.Unread() && !to.Unread() && m.others != nil && m.others() {
 		m.read = append(m.read, m.store.Record(to))
 	}
 	return to, err
