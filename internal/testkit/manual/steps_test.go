@@ -108,6 +108,8 @@ const (
 	// due makes the feeds due, and notDue succeeds after they were fetched.
 	due    = `mkdir -p "$D/etc/fetch/due"; for h in $(lektor-fetch ls -o hash); do : >"$D/etc/fetch/due/$h"; done`
 	notDue = `test -z "$(ls "$D/etc/fetch/due")"; test -z "$(lektor-fetch update --dry-run)"`
+	// watched leaves due markers, and succeeds when all were taken.
+	watched = `test -e "$HOME/left" || { ` + due + `; : >"$HOME/left"; }; test -z "$(ls "$D/etc/fetch/due")"`
 
 	// broken subscribes to a feed that has ended.
 	broken = `lektor-fetch add --as-is --no-fetch https://example.org/broken; lektor-fetch update https://example.org/broken || true`
@@ -161,6 +163,7 @@ var introduction = []step{
 		then: `test "$(lektor-view ls -o title -a is:read)" = "Tea at noon"`,
 	},
 	{starts: "lektor-fetch", before: due, then: notDue},
+	{starts: "lektor-fetch watch", until: watched},
 	{starts: "lektor-fetch set https://example.com/feed categories News", then: `test "$(lektor-view count -o all folder:news)" = 5; lektor-fetch add --as-is --no-fetch --category News https://a.example/feed; test "$(lektor-fetch set https://a.example/feed categories)" = News; lektor-fetch rm --purge https://a.example/feed`},
 	{
 		starts: "lektor-fetch import --from newsboat",
@@ -215,7 +218,8 @@ test "$(lektor-view ls -o title is:read)" = 'Old and good'`,
 	},
 	{
 		starts: "lektor-share init ~/Sync/lektor && lektor-share sync",
-		then:   `ls ~/Sync/lektor/*/ | grep 'rss$'`,
+		before: `lektor-fetch add --as-is --no-fetch https://example.com/feed`,
+		then:   `ls ~/Sync/lektor/*/subscriptions.opml; test "$(cat ~/Sync/lektor/*/subscriptions.opml | grep -c example.com/feed)" -eq 1`,
 	},
 	{starts: "lektor-view publish --archive good --per-page 50", then: archived},
 	{starts: `cd "${LEKTORDIR:-${XDG_DATA_HOME:-$HOME/.local/share}/lektor}"`, out: `(?s)\A[0-9.]+[KM]?[ \t]+\.\n.*[Ii]?[Uu]sed.*\n.*\d+.*\n\z`},
