@@ -138,6 +138,30 @@ func (f *Feed) Entries() []lektordir.Ref {
 	return list
 }
 
+// Came returns the entries that the feed has and has never had until an earlier version of it, by time of
+// delivery; nil stands for a feed without entries. An entry that was hidden by a newer version of it and is
+// listed again, because that was removed, has not come.
+func (f *Feed) Came(earlier *Feed) []lektordir.Ref {
+	if earlier == nil {
+		earlier = &Feed{Hash: f.Hash}
+	}
+	had := map[string]bool{}
+	same := f.number == earlier.number && f.hosts == earlier.hosts
+	if !same { // it was numbered anew
+		for i := range earlier.names {
+			had[earlier.ref(i).Unique] = true
+		}
+	}
+	var list []lektordir.Ref
+	for i, s := range f.states {
+		if s&gone == 0 && (!same || i >= len(earlier.names)) && !had[f.ref(i).Unique] {
+			list = append(list, f.ref(i))
+		}
+	}
+	slices.SortFunc(list, lektordir.Ref.Compare)
+	return list
+}
+
 func (f *Feed) ref(i int) lektordir.Ref {
 	s := f.states[i]
 	if s&whole != 0 {

@@ -126,24 +126,16 @@ func (f *follower) follow(ctx context.Context) error {
 			return err
 		}
 		for was, is := range f.seen.Since(before) {
-			for _, ref := range arrivals(was, is) {
+			for _, ref := range is.Came(was) {
+				if ref.Place != lektordir.New {
+					continue
+				}
 				if err := f.arrived(ctx, ref); err != nil || ctx.Err() != nil {
 					return err
 				}
 			}
 		}
 	}
-}
-
-// arrivals returns the entries of a feed that are in new/ and were not there, by time of delivery.
-func arrivals(was, is *catalog.Feed) []lektordir.Ref {
-	old := map[string]bool{}
-	if was != nil {
-		for _, r := range was.Entries() {
-			old[r.Unique] = r.Place == lektordir.New
-		}
-	}
-	return slices.DeleteFunc(is.Entries(), func(r lektordir.Ref) bool { return r.Place != lektordir.New || old[r.Unique] })
 }
 
 // follower prints arrivals.

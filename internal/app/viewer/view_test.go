@@ -310,6 +310,38 @@ func TestFollowFeeds(t *testing.T) {
 	}
 }
 
+// TestFollowOnce: an entry is printed once, also if it is listed again because a newer version was removed,
+// or because it came back from cur/.
+func TestFollowOnce(t *testing.T) {
+	f := newFixture(t)
+	out, _, stop := f.follow(t, FollowOptions{Print: cmdline.PrinterOptions{Format: "title"}})
+	const identity = "I00000000000000ab.h"
+	f.deliver("1773500004.M1P1Q1"+identity, "title=first")
+	out.await(t, "first\n")
+	f.deliver("1773500005.M1P1Q2"+identity, "title=second")
+	out.await(t, "first\nsecond\n")
+	hash := testdir.Hash(viewdir.FeedID)
+	if err := os.RemoveAll(filepath.Join(f.Path, "new", hash, "1773500005.M1P1Q2"+identity)); err != nil {
+		t.Fatal(err)
+	}
+	f.deliver("1773500006.1.h", "title=third")
+	out.await(t, "first\nsecond\nthird\n")
+	at, cur := filepath.Join(f.Path, "new", hash, "1773500006.1.h"), filepath.Join(f.Path, "cur", hash, "1773500006.1.h;2,S")
+	if err := os.MkdirAll(filepath.Dir(cur), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for i, step := range [][2]string{{at, cur}, {cur, at}} {
+		if err := os.Rename(step[0], step[1]); err != nil {
+			t.Fatal(err)
+		}
+		f.deliver(fmt.Sprintf("177350001%d.1.h", i), fmt.Sprint("title=", i))
+		out.await(t, "first\nsecond\nthird\n0\n1\n"[:len("first\nsecond\nthird\n")+2*(i+1)])
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestFollowNumbers: other commands accept the numbers that follow printed.
 func TestFollowNumbers(t *testing.T) {
 	f := newFixture(t)
