@@ -39,41 +39,41 @@ build: ## build the programs into bin/ (this is what plain make does)
 	$(GO) build -trimpath -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o "$(BUILT)/" ./cmd/...
 
 demo: build ## a lektor-dir from nothing to reading; FEED=https://… takes a real feed
-	@GO="$(GO)" sh scripts/demo $(FEED)
+	@GO="$(GO)" sh scripts/dev/demo $(FEED)
 
 quick: build ## the daily round: vet, and the short tests of what has changed, without the race detector
 	$(GO) vet ./...
-	@LEKTOR_PROGRAMS="$(CURDIR)/bin" GO="$(GO)" sh scripts/test quick
+	@LEKTOR_PROGRAMS="$(CURDIR)/bin" GO="$(GO)" sh scripts/dev/test quick
 
 test: check build ## check, then every test, with the race detector where it can find something
-	@LEKTOR_PROGRAMS="$(CURDIR)/bin" GO="$(GO)" sh scripts/test ./...
+	@LEKTOR_PROGRAMS="$(CURDIR)/bin" GO="$(GO)" sh scripts/dev/test ./...
 
 check: ## formatting, vet, staticcheck, go.mod, import rules, scripts, man pages, other systems
-	@GO="$(GO)" sh scripts/check
+	@GO="$(GO)" sh scripts/dev/check
 
 vuln: ## known vulnerabilities in what the programs call; asks vuln.go.dev, so no part of test
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
 bench: build ## the speed of everything, against sfeed, newsboat and mblaze where installed
-	$(GO) run ./scripts/bench
+	$(GO) run ./scripts/dev/bench
 
 faults: ## a crowd; kills, failing calls and power cuts at every file-system operation; histories of feeds; an hour
-	$(GO) run ./scripts/faults -cuts 200 -orders 300
-	$(GO) run ./scripts/faults -gluster -grow 200ms -faults kill -step 40
+	$(GO) run ./scripts/dev/faults -cuts 200 -orders 300
+	$(GO) run ./scripts/dev/faults -gluster -grow 200ms -faults kill -step 40
 	LEKTOR_TEST_FEEDS=1000 $(GO) test -count=1 -run "^Test(Walk|Sizes|Unasked)" ./internal/app/fetcher
 	LEKTOR_HISTORIES=300 $(GO) test -run TestArchiveHistories ./internal/app/viewer/publish
-	LEKTOR_INDEX_HISTORIES=1000 $(GO) test -timeout 2h -run TestHistories ./internal/index
+	LEKTOR_INDEX_HISTORIES=1000 $(GO) test -timeout 2h -run TestHistories ./internal/read/index
 	LEKTOR_SHARE_RUNS=100 $(GO) test -timeout 2h -run "^Test(TakenBack|NothingReturns|Killed)" ./internal/app/sharer
-	LEKTOR_HOUR=60m $(GO) test -timeout 2h -run TestAnHourOfTwo ./scripts
+	LEKTOR_HOUR=60m $(GO) test -timeout 2h -run TestAnHourOfTwo ./internal/e2e
 
 findings: ## surprises about other programs, each in a pinned version; installs packages as root, so no part of test
-	@sh scripts/findings
+	@sh scripts/dev/findings
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
-	@GO="$(GO)" sh scripts/fuzz "$(FUZZTIME)"
+	@GO="$(GO)" sh scripts/dev/fuzz "$(FUZZTIME)"
 
 dist: ## a source archive and a Debian package into dist/, each the same bytes every time
-	@GO="$(GO)" MAKE="$(AGAIN)" TAGS="$(TAGS)" sh scripts/dist dist
+	@GO="$(GO)" MAKE="$(AGAIN)" TAGS="$(TAGS)" sh scripts/dev/dist dist
 
 install: build ## into PREFIX (/usr/local), below DESTDIR, where Debian expects it
 	mkdir -p "$(BIN)" "$(DOC)/scripts" "$(UNITS)/user" "$(UNITS)/system" "$(BASHCOMP)" "$(FISHCOMP)" "$(ZSHCOMP)"

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/termsafe"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // mark is in everything that nobody else is to see.

@@ -3,7 +3,7 @@ package feedconv
 // A document goes through packages and files in this order, and none refers to a later
 // one. TestStages holds the order of the files.
 //
-//	internal/charset       bytes → UTF-8
+//	internal/text/charset       bytes → UTF-8
 //	internal/markup        text of XML and HTML: references, plain text, URLs
 //	internal/{dates,vocab} dates; namespaces, and which elements have a field
 //	internal/scan          XML → tokens; internal/rawjson, JSON → values
@@ -29,7 +29,7 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/rawjson"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
-	"github.com/lektordir/lektor/internal/charset"
+	"github.com/lektordir/lektor/internal/text/charset"
 )
 
 // Parse reads a feed document to its end and returns the feed and its entries,

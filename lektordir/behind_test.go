@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
 )
 
 // A new version gets a later time than the old one, even if the clock was set back or another

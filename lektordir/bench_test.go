@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/journal"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/dir/journal"
 )
 
 // BenchmarkDeliver delivers 200 feeds of 20 entries of 2.5 kB, durably, from

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/dir/entryname"
 )
 
 // completeFile is the path, relative to src/$feed, of the file in which a fetcher lists the

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/dir/commit"
 )
 
 // If the document of a feed is complete, List omits entries that are not in it, read or unread.

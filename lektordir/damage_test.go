@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/dir/commit"
 )
 
 // damages returns what can happen to a journal, by name; nil means that the file is gone.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/stage"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/dir/stage"
 )
 
 // Policy is how an entry that changed after it was delivered is handled. An entry has changed if

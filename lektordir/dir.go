@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 )
 
 // Options replaces the clock, host name and process id that a [Dir] uses, for tests.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/textfile"
-	"github.com/lektordir/lektor/internal/tsv"
+	"github.com/lektordir/lektor/internal/files/textfile"
+	"github.com/lektordir/lektor/internal/text/tsv"
 )
 
 // extrasFile is the file extras. Each line is the name of an extra, a tab, and its fields with

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
 )
 
 // Extras that other programs write are read as lektor-dir(5) says.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/entryname"
-	"github.com/lektordir/lektor/internal/textfile"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/files/textfile"
 )
 
 // Feed holds the values in src/$feed; see lektor-dir(5). ID and Name are obligatory; other values

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 )
 
 // FeedOf caches a feed for a second; after that, it returns a changed title.

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/journal"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/dir/journal"
 )
 
 // initial stages the first entries of a feed.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
 )
 
 func TestOpenMissing(t *testing.T) {

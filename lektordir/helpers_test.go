@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/journal"
-	"github.com/lektordir/lektor/internal/stage"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/dir/journal"
+	"github.com/lektordir/lektor/internal/dir/stage"
 )
 
 // clock is an injected clock; Sleep advances it.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/stage"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/dir/stage"
 )
 
 // importWorld is a feed whose entries are imported from another reader.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/journal"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/dir/journal"
 )
 
 // Fetchers that are killed and recover, and viewers that mark and delete, work on one feed at

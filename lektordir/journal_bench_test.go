@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/dir/commit"
 )
 
 // pastItems returns items of a document whose newest has number n.

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/errlist"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/text/errlist"
 )
 
 // ListOptions selects the entries that [Dir.List] returns. The zero value selects the newest

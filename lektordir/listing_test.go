@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
 )
 
 // skipping renames entries while their directory is read, and makes the reading skip them, as

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
 )
 
 // SetFlags sets and unsets flags of an entry by one rename, and returns its new place. An entry

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entryname"
+	"github.com/lektordir/lektor/internal/dir/entryname"
 )
 
 // FeedHash returns the name of a feed's directories: the hexadecimal SHA-1 of its id.

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/journal"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/dir/journal"
 )
 
 // If each file is synced separately, entries of several feeds are written concurrently. The test

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/dirfs"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
 )
 
 // feedFiles lists all files of feeds.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/commit"
+	"github.com/lektordir/lektor/internal/dir/commit"
 )
 
 // deliverAll commits a transaction.

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/entryname"
-	"github.com/lektordir/lektor/internal/journal"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/dir/journal"
 )
 
 var ctx = context.Background()

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	app "github.com/lektordir/lektor/internal/app/article"
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 )
 
 // maxSeconds limits the processor time of a page, in seconds. Only a page built as an attack

@@ -6,10 +6,10 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/hub"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/fetchcmd"
-	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/httpserver"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/cli/fetchcmd"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/http/httpserver"
 )
 
 func hubCommand() *cli.Command {

@@ -10,11 +10,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/listener"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/fetchcmd"
-	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/cli/fetchcmd"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
 )
 
 func main() {

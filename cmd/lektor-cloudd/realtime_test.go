@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/files/watch"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
-	"github.com/lektordir/lektor/internal/watch"
 )
 
 // TestRealBinaries builds the programs and runs them against each other.

@@ -9,12 +9,12 @@ import (
 	"github.com/urfave/cli/v2"
 
 	app "github.com/lektordir/lektor/internal/app/ess"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/ess"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/fetchcmd"
-	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/cli/fetchcmd"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/protocol/ess"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 func main() { os.Exit(cmdline.Main(newApp(), os.Args)) }

@@ -27,12 +27,12 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -356,7 +356,7 @@ type bomb struct {
 // TestHostile runs the real program on hostile input. Each time the program ends in time, uses less
 // than 256 MiB, and names the limit that was exceeded.
 //
-// feedconv and internal/fetch test most of these cases in detail; this table covers them all, from
+// feedconv and internal/http/fetch test most of these cases in detail; this table covers them all, from
 // the network to the directory. Documents have an eighth of the size that the limits allow. For
 // the full size, run
 //

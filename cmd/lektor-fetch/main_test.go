@@ -16,7 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/manual"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/testkit/testdir"

@@ -9,9 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	app "github.com/lektordir/lektor/internal/app/sharer"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/fetchcmd"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/cli/fetchcmd"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 )
 
 func main() {

@@ -19,11 +19,11 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/save"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/fetchcmd"
-	"github.com/lektordir/lektor/internal/httpmsg"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/cli/fetchcmd"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 )
 
 func main() { os.Exit(cmdline.Main(newApp(), os.Args)) }

@@ -135,7 +135,7 @@ func settled(r *reader, seen func() string) string {
 }
 
 // TestScreensHaveAllKeys: a script presses each key of the default set. TestTUISignals presses ^Z,
-// and TestNewsboatKeys in scripts/clients those of newsboat's set.
+// and TestNewsboatKeys in internal/e2e/clients those of newsboat's set.
 func TestScreensHaveAllKeys(t *testing.T) {
 	var steps []string
 	for _, s := range screenScripts(t) {

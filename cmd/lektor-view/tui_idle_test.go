@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/watch"
+	"github.com/lektordir/lektor/internal/files/watch"
 )
 
 // wakeUps returns how often the threads of a process have slept and were woken: the number of

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"

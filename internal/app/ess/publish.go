@@ -18,13 +18,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/ess"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/redact"
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/protocol/ess"
+	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/redact"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 

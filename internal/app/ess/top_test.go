@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/ess"
+	"github.com/lektordir/lektor/internal/protocol/ess"
 )
 
 // top runs Top, on the documents of standard input if there are no others.

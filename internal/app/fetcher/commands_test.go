@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 )
 
 func TestSource(t *testing.T) {

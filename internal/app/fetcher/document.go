@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/rfc5005"
-	"github.com/lektordir/lektor/internal/websub"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/protocol/rfc5005"
+	"github.com/lektordir/lektor/internal/protocol/websub"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // bigDocument is the size in bytes from which a document is parsed alone.

@@ -3,7 +3,7 @@ package fetcher
 import (
 	"testing"
 
-	"github.com/lektordir/lektor/internal/discover"
+	"github.com/lektordir/lektor/internal/protocol/discover"
 )
 
 func TestESSOfSeveralFeeds(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/fulltext"
+	"github.com/lektordir/lektor/internal/content/fulltext"
 )
 
 // ownText is the text of an entry in its feed.

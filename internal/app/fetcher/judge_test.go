@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/fulltext"
+	"github.com/lektordir/lektor/internal/content/fulltext"
 )
 
 func TestJudge(t *testing.T) {

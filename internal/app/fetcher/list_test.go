@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/schema"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/internal/testkit/testdir"

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // Reason is the reason why a feed is fetched.

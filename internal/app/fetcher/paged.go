@@ -7,10 +7,10 @@ import (
 	"net/http"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/rfc5005"
+	"github.com/lektordir/lektor/internal/feeds/delivery"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 )
 
 // AllPages selects all pages of a feed.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/lektordir/lektor/internal/limiter"
+	"github.com/lektordir/lektor/internal/http/limiter"
 )
 
 // queue fetches each feed in a goroutine of its own, which begins when a place is free. Hosts take

@@ -7,12 +7,12 @@ import (
 	"os"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 

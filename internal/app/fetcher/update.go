@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/feedurl"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/http/feedurl"
 )
 
 // Selection selects the feeds to fetch.

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/rfc5005"
-	"github.com/lektordir/lektor/internal/stage"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/dir/stage"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 )
 
 // visit is the fetch of one feed. Each step returns nil if another step follows, or the outcome if

@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/rfc5005"
-	"github.com/lektordir/lektor/internal/stage"
-	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/dir/stage"
+	"github.com/lektordir/lektor/internal/feeds/delivery"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/protocol/rfc5005"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // maxWalks is the number of walks through archives at the same time.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )

@@ -8,8 +8,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/watch"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/files/watch"
 )
 
 // Intervals of [Runner.Watch].

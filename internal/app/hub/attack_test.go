@@ -19,9 +19,9 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/lektordir/lektor/internal/httpserver"
-	"github.com/lektordir/lektor/internal/limiter"
-	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/http/httpserver"
+	"github.com/lektordir/lektor/internal/http/limiter"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 )
 
 func TestAttack900URLsInARequest(t *testing.T) {

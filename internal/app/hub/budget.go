@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/httpserver"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/http/httpserver"
 )
 
 // perTarget is the maximum number of requests a minute to one host on behalf of strangers:

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/internal/files/values"
 )
 
 // Any file is read as a complete subscription, or reading fails. A subscription that was

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 

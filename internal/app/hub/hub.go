@@ -20,10 +20,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/httpserver"
-	"github.com/lektordir/lektor/internal/limiter"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/http/httpserver"
+	"github.com/lektordir/lektor/internal/http/limiter"
 )
 
 // Defaults and bounds of [Options].

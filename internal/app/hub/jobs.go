@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/backoff"
-	"github.com/lektordir/lektor/internal/filelog"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/filelog"
+	"github.com/lektordir/lektor/internal/http/backoff"
 )
 
 // jobs is the table of pending work, by feed: reading the feed for a ping, and notifying

@@ -13,13 +13,13 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/limiter"
-	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/websub"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/http/limiter"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
+	"github.com/lektordir/lektor/internal/protocol/websub"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // content is a document for WebSub subscribers. held is the part of [notifier].held that it

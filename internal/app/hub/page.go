@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/stylesheet"
+	"github.com/lektordir/lektor/internal/content/stylesheet"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 )
 
 //go:embed page.html

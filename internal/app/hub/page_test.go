@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/stylesheet"
+	"github.com/lektordir/lektor/internal/content/stylesheet"
 )
 
 // The page does not show queries of feeds, hosts of subscribers, callers or user names. The

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 )
 
 // moody answers notifications with a status that the test sets; 0 means success.

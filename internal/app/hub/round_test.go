@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/filelog"
+	"github.com/lektordir/lektor/internal/files/filelog"
 )
 
 // A subscriber that unsubscribes while a pass runs and registers again before the next update

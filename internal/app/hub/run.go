@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/httpserver"
-	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/http/httpserver"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // ServeOptions are the options of [Serve].

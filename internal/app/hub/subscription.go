@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // WebSub is the name of the WebSub protocol. The other protocols are those of rssCloud.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 )
 
 // The tests here are named after sentences of the walkthrough that bind the cloud.

@@ -8,8 +8,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/websub"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
+	"github.com/lektordir/lektor/internal/protocol/websub"
 )
 
 // websub handles a WebSub request. It reports a bad request at once, in plain text. All

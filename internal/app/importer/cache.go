@@ -17,9 +17,9 @@ import (
 
 	_ "modernc.org/sqlite" // the driver of that name
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/importfmt"
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/protocol/importfmt"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // cache is the database of newsboat.

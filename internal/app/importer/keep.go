@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/importfmt"
-	"github.com/lektordir/lektor/internal/stage"
+	"github.com/lektordir/lektor/internal/dir/stage"
+	"github.com/lektordir/lektor/internal/feeds/delivery"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/protocol/importfmt"
 )
 
 // keepAtOnce is the maximum number of entries in memory with their texts, for each feed that is

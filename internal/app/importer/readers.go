@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/importfmt"
-	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/protocol/importfmt"
+	"github.com/lektordir/lektor/internal/protocol/opml"
 )
 
 // Readers are the feed readers whose data can be imported.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/httpserver"
+	"github.com/lektordir/lektor/internal/http/httpserver"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 )
 

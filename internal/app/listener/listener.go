@@ -22,14 +22,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/httpserver"
-	"github.com/lektordir/lektor/internal/limiter"
-	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/watch"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/watch"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/http/httpserver"
+	"github.com/lektordir/lektor/internal/http/limiter"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/lektordir"
 )
 

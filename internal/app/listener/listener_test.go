@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
+	"github.com/lektordir/lektor/internal/protocol/websub"
 	"github.com/lektordir/lektor/internal/testkit/hub"
-	"github.com/lektordir/lektor/internal/websub"
 )
 
 const feedA, feedB = "http://a.example/rss.xml", "http://b.example/rss.xml?x=1&y=2"

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 

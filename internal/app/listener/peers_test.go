@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
+	"github.com/lektordir/lektor/internal/protocol/websub"
 	"github.com/lektordir/lektor/internal/testkit/hub"
-	"github.com/lektordir/lektor/internal/websub"
 )
 
 // The tests here imitate deviations of real hubs.

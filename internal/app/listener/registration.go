@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/backoff"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/websub"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/http/backoff"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
+	"github.com/lektordir/lektor/internal/protocol/websub"
 )
 
 // Times of registrations:

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/websub"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/protocol/websub"
 )
 
 // Offers of a feed by WebSub and by rssCloud, and times, for the tables.

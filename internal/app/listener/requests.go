@@ -11,14 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/websub"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
+	"github.com/lektordir/lektor/internal/protocol/websub"
+	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // batch is the feeds that are requested together of a hub.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/rsscloud"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 )
 
 // saveWith runs Save, with a document that names a cloud at u.

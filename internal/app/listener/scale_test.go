@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/fetch"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/server"
 )

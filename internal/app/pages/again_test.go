@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/stylesheet"
-	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/internal/content/stylesheet"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // page is a page of the site.

@@ -7,10 +7,10 @@ import (
 	"net/mail"
 	"slices"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/mailmsg"
-	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/content/mailmsg"
+	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/read/query"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -15,9 +15,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/tsv"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/text/tsv"
 )
 
 // ledger is the state of a site, in a file of lines with tabs between the fields: the text of each

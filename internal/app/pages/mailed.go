@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/filelog"
-	"github.com/lektordir/lektor/internal/tsv"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/filelog"
+	"github.com/lektordir/lektor/internal/text/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -3,7 +3,7 @@ package pages
 import (
 	"context"
 
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/lektordir"
 )
 

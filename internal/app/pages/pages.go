@@ -11,10 +11,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/index"
-	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/read/index"
+	"github.com/lektordir/lektor/internal/read/query"
 	"github.com/lektordir/lektor/lektordir"
 )
 

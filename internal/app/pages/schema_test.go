@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/internal/testkit/schema"
 	"github.com/lektordir/lektor/lektordir"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // Limits that keep the search index small.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
-	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/protocol/greader"
 )
 
 // call is a request.

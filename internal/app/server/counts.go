@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lektordir/lektor/internal/catalog"
-	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/protocol/greader"
+	"github.com/lektordir/lektor/internal/read/catalog"
 )
 
 // tally counts the unread entries of a stream.

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/catalog"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/greader"
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/protocol/greader"
+	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )

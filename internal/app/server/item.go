@@ -10,13 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/catalog"
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/greader"
-	"github.com/lektordir/lektor/internal/htmlsafe"
-	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/internal/content/htmlsafe"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/protocol/greader"
+	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 

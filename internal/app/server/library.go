@@ -4,10 +4,10 @@ import (
 	"math"
 	"sync"
 
-	"github.com/lektordir/lektor/internal/catalog"
-	"github.com/lektordir/lektor/internal/feedcmd"
-	"github.com/lektordir/lektor/internal/greader"
-	"github.com/lektordir/lektor/internal/undo"
+	"github.com/lektordir/lektor/internal/cli/feedcmd"
+	"github.com/lektordir/lektor/internal/protocol/greader"
+	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/lektordir"
 )
 

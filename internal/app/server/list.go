@@ -6,8 +6,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/lektordir/lektor/internal/greader"
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/protocol/greader"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // Maximum numbers of items in one answer. Clients get a continuation for the rest.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
-	"github.com/lektordir/lektor/internal/greader"
-	"github.com/lektordir/lektor/internal/httpserver"
+	"github.com/lektordir/lektor/internal/http/httpserver"
+	"github.com/lektordir/lektor/internal/protocol/greader"
 )
 
 // login implements ClientLogin.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/protocol/greader"
 )
 
 // TestCalls compares the calls that lektor-serve(1) lists with those of the server.

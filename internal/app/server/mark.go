@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/greader"
-	"github.com/lektordir/lektor/internal/undo"
+	"github.com/lektordir/lektor/internal/protocol/greader"
+	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/lektordir"
 )
 

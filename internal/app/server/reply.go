@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/greader"
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/protocol/greader"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/httpserver"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/http/httpserver"
 )
 
 // until is a stream that calls stop at a word.

@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/dirfs"
-	"github.com/lektordir/lektor/internal/greader"
-	"github.com/lektordir/lektor/internal/httpserver"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/http/httpserver"
+	"github.com/lektordir/lektor/internal/protocol/greader"
 )
 
 // Options are the options of [Serve], and of a [Server].

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/greader"
+	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 

@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/feedcmd"
-	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/cli/feedcmd"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // PasswdOptions are the options of [Passwd].

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/tsv"
+	"github.com/lektordir/lektor/internal/text/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
 

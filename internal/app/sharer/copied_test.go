@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 

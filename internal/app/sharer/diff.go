@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/protocol/opml"
 	"github.com/lektordir/lektor/lektordir"
 )
 

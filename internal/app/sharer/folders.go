@@ -8,8 +8,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/opml"
+	"github.com/lektordir/lektor/internal/protocol/feedsync"
+	"github.com/lektordir/lektor/internal/protocol/opml"
 )
 
 // folders is the folder tree of a document of subscriptions.

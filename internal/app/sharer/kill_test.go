@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 

@@ -15,14 +15,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/entryname"
-	"github.com/lektordir/lektor/internal/errlist"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/stamp"
-	"github.com/lektordir/lektor/internal/textfile"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/stamp"
+	"github.com/lektordir/lektor/internal/files/textfile"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/text/errlist"
 	"github.com/lektordir/lektor/lektordir"
 )
 

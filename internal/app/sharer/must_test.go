@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 

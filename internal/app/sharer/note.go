@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/opml"
-	"github.com/lektordir/lektor/internal/redact"
-	"github.com/lektordir/lektor/internal/textfile"
-	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/files/textfile"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/protocol/feedsync"
+	"github.com/lektordir/lektor/internal/protocol/opml"
+	"github.com/lektordir/lektor/internal/text/redact"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -14,16 +14,16 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/entryname"
-	"github.com/lektordir/lektor/internal/errlist"
-	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/httpmsg"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/protocol/feedsync"
+	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // anotherTarget is the hint for a target that does not exist or is no directory.

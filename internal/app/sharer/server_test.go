@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 )
 
 // dav is a server that supports PUT and behaves as a real server does.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entryname"
-	"github.com/lektordir/lektor/internal/feedsync"
+	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/protocol/feedsync"
 )
 
 // set is the state that all machines agree on: subscriptions, folders, and marks of

@@ -1,6 +1,6 @@
 // Package sharer implements lektor-share: it keeps the subscriptions and the marks of
 // entries of one lektor-dir equal to those of others, by documents of Simple Sharing (see
-// internal/feedsync) in a directory or on a server that all of them can reach.
+// internal/protocol/feedsync) in a directory or on a server that all of them can reach.
 //
 // It is a replica with a three-way merge. The [baseline] is the state of the lektor-dir at
 // the last run, [local] its state now, and the [set] is the state that all machines agree
@@ -29,13 +29,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/feedcmd"
-	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/feedurl"
-	"github.com/lektordir/lektor/internal/fetch"
-	"github.com/lektordir/lektor/internal/stamp"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/cli/feedcmd"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/stamp"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/lektordir"
 )
 

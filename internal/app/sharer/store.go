@@ -18,10 +18,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/feedsync"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/tsv"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/protocol/feedsync"
+	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/tsv"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/errlist"
-	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // SyncOptions are the options of [Sync].

@@ -16,10 +16,10 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/rules"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/catalog"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/read/query"
 	"github.com/lektordir/lektor/lektordir"
 )
 

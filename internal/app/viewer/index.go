@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/index"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/read/index"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // IndexOptions are the options of [Index].

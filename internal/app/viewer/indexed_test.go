@@ -10,8 +10,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/publish"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/index"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/read/index"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 

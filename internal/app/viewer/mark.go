@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/query"
-	"github.com/lektordir/lektor/internal/undo"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/read/undo"
 )
 
 // MarkOptions are the options of [Mark].

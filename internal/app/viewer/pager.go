@@ -11,8 +11,8 @@ import (
 	"path"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // Pager is a program that shows text a screen at a time. The zero value means no pager.

@@ -7,10 +7,10 @@ import (
 	"text/template"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/redact"
-	"github.com/lektordir/lektor/internal/stylesheet"
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/content/stylesheet"
+	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/redact"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 //go:embed stats.html

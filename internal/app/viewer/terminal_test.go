@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )

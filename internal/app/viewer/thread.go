@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 

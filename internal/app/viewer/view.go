@@ -11,8 +11,8 @@ package viewer
 
 import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/undo"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/read/undo"
 )
 
 // viewer is one run of a command that marks or removes entries.

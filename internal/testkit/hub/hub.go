@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/rsscloud"
-	"github.com/lektordir/lektor/internal/websub"
+	"github.com/lektordir/lektor/internal/protocol/rsscloud"
+	"github.com/lektordir/lektor/internal/protocol/websub"
 )
 
 // Hub is the handler of a hub. It serves /rsscloud/pleaseNotify, /rsscloud/ping, /RPC2 and

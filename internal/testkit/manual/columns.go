@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 )
 
 // CheckColumns fails the test for every column that a part of a manual page, in the project's man/,

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 

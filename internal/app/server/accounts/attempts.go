@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/backoff"
-	"github.com/lektordir/lektor/internal/httpserver"
+	"github.com/lektordir/lektor/internal/http/backoff"
+	"github.com/lektordir/lektor/internal/http/httpserver"
 )
 
 // LimitedError is the error of a network from which too many wrong passwords came.

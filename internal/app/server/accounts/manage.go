@@ -15,7 +15,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/internal/files/values"
 )
 
 // MaxPassword is the maximum length of a password, in bytes: bcrypt ignores the rest.

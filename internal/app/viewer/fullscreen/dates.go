@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 )
 
 // fetcherName is the program that makes every change of src/ for the reader.

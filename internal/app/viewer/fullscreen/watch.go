@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/watch"
-	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/internal/files/watch"
+	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 

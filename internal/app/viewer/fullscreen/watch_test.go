@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/watch"
+	"github.com/lektordir/lektor/internal/files/watch"
 )
 
 // TestWatchEnds: a watcher ends with the call that made it, so that attempts to watch a lektor-dir

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/atomicfile"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )

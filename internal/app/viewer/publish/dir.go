@@ -14,8 +14,8 @@ import (
 	"sync"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 )
 
 // disk changes the files of a directory of documents. Each call is atomic: a kill

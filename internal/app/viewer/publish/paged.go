@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/archive"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/protocol/archive"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 )
 
 // paged publishes a paged feed (RFC 5005, section 3): the newest entries in the

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/commit"
-	"github.com/lektordir/lektor/internal/delivery"
-	"github.com/lektordir/lektor/internal/feedstate"
+	"github.com/lektordir/lektor/internal/dir/commit"
+	"github.com/lektordir/lektor/internal/feeds/delivery"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/lektordir"
 )
 

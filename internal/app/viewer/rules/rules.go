@@ -12,12 +12,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/app/viewer/external"
-	"github.com/lektordir/lektor/internal/atomicfile"
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/feedstate"
-	"github.com/lektordir/lektor/internal/humanize"
-	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 

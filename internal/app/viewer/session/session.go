@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/index"
-	"github.com/lektordir/lektor/internal/query"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/read/index"
+	"github.com/lektordir/lektor/internal/read/query"
 )
 
 // Common are the options of every command.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // maxMarks is the number of accents that a letter keeps. Languages need two or three; a

@@ -9,7 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // agree checks that termsafe and the library count the same columns for plain text. The library

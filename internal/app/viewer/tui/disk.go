@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/humanize"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 

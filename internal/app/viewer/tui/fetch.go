@@ -12,7 +12,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/entrystore"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 )
 
 // fetching is the state of the fetches, of which one runs at a time.

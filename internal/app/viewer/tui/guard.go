@@ -3,8 +3,8 @@ package tui
 import (
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/termsafe"
-	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // defect is the message of a command that panicked.

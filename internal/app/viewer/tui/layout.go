@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/internal/files/values"
 )
 
 // layouts are the names of the arrangements of panes, in the order of the key.

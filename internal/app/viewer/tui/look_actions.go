@@ -6,7 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // lookActions returns the actions on the look of the screen, and the menus of folders and queries.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/termsafe"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // Wrong lines are reported, and the others are used.

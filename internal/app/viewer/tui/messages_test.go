@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 )
 
 // A failure keeps its cause on a narrow screen, and a key shows every message whole: of a

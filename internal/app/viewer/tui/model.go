@@ -16,9 +16,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"golang.org/x/text/message"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/values"
-	"github.com/lektordir/lektor/internal/workers"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 

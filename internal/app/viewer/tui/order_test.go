@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/entrystore"
-	"github.com/lektordir/lektor/internal/values"
+	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 

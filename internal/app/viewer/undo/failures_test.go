@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/cmdline"
-	"github.com/lektordir/lektor/internal/undo"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/read/undo"
 )
 
 // TestFailuresOfOneCause: an error of the system with the same cause is reported once, and then

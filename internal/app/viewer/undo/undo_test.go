@@ -18,10 +18,10 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	command "github.com/lektordir/lektor/internal/app/viewer/undo"
-	"github.com/lektordir/lektor/internal/cmdline"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
-	"github.com/lektordir/lektor/internal/undo"
 	"github.com/lektordir/lektor/lektordir"
 )
 

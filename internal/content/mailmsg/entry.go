@@ -1,0 +1,275 @@
+package mailmsg
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/mail"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/content/htmlsafe"
+	"github.com/lektordir/lektor/internal/content/htmltext"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/redact"
+	"github.com/lektordir/lektor/internal/text/termsafe"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Entry is the input for a message.
+type Entry struct {
+	Ref   lektordir.Ref
+	Feed  *lektordir.Feed
+	Entry *lektordir.Entry // as [entrystore.Own] returns it: URLs have no passwords, and links can be followed
+	Title string           // the title to show if the entry has none, for example the beginning of its content
+	Date  time.Time        // with the time zone of the message
+	// Version distinguishes the messages of versions of an entry. It is empty for the first version.
+	Version string
+	// Images keeps images in the message; most mail programs ask before they load them. If it is
+	// not set, each image becomes a link.
+	Images bool
+}
+
+// domain is the domain of all addresses and IDs. It can belong to nobody (RFC 2606, 2), so that no reply
+// is sent by accident.
+const domain = "lektor.invalid"
+
+// width is the width of the text in columns.
+const width = 72
+
+// ThreadID returns the message ID that all messages of a feed refer to. No message has this ID, but mail
+// programs put messages that refer to the same ID into one thread (RFC 5256, 3).
+func ThreadID(feed string) string { return token(feed) + "@" + domain }
+
+// ID returns the ID of the entry's message. It is made of the feed and the entry's identity, which is
+// the same on every machine. If the entry has no identity, its unique name is used.
+func (e *Entry) ID() string {
+	id := e.first()
+	if e.Version != "" {
+		id = digest(e.Version) + "." + id
+	}
+	return id
+}
+
+// first returns the ID of the message of the first version.
+func (e *Entry) first() string {
+	return cmp.Or(e.Ref.Identity(), digest(e.Ref.Unique)) + "." + ThreadID(e.Ref.Feed)
+}
+
+// token returns the hash of a feed, or a digest of the name if it is not a hash.
+func token(feed string) string {
+	if feed == "" || len(feed) > 40 || strings.Trim(feed, "0123456789abcdef") != "" {
+		return digest(feed)
+	}
+	return feed
+}
+
+func digest(s string) string {
+	h := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(h[:8])
+}
+
+// Message returns the entry as a message. Its sender is the name of the author or feed, with an address
+// that does not exist.
+func (e *Entry) Message() *Message {
+	feed := FeedTitle(e.Feed)
+	from := feed
+	if author := e.author(); author != "" && !strings.EqualFold(author, feed) {
+		from += ": " + author
+	}
+	subject := e.title()
+	m := &Message{
+		From:       mail.Address{Name: from, Address: digest(e.Ref.Feed) + "@" + domain},
+		Subject:    subject,
+		Date:       e.Date,
+		ID:         e.ID(),
+		References: []string{ThreadID(e.Ref.Feed)},
+		Fields: []Field{
+			{"List-Id", Phrase(feed) + " <" + token(e.Ref.Feed) + "." + domain + ">"},
+			{"Archived-At", bracketed(htmlsafe.URL(e.Entry.URL()))},
+			{"X-RSS-Feed", Token(htmlsafe.URL(e.Feed.ID))}, // web URLs only, not commands or files
+			{"Keywords", e.keywords()},
+			{"Content-Language", e.language()},
+			{"Auto-Submitted", "auto-generated"},
+		},
+	}
+	if e.Version != "" {
+		m.References = append(m.References, e.first())
+	}
+	title := ""
+	if _, whole := Brief(subject); !whole {
+		title = subject
+	}
+	m.Text, m.HTML = e.text(title), e.html(subject)
+	return m
+}
+
+func bracketed(url string) string {
+	if url = Token(url); url != "" {
+		url = "<" + url + ">"
+	}
+	return url
+}
+
+// FeedTitle returns the title of a feed.
+func FeedTitle(f *lektordir.Feed) string {
+	return cmp.Or(termsafe.Squeeze(redact.Text(f.Title())), "(no name)")
+}
+
+// author returns the names of the authors, and the addresses of authors without a name.
+func (e *Entry) author() string {
+	return Authors(redact.Text(cmp.Or(e.Entry.Author, e.Feed.Author)), true)
+}
+
+// Authors returns the names in a line of authors. With addresses it also returns the addresses of
+// authors without a name, otherwise none.
+func Authors(line string, addresses bool) string {
+	var names []string
+	for one := range strings.SplitSeq(line, ", ") {
+		name, _, _ := strings.Cut(one, "<")
+		if name = strings.TrimSpace(name); name == "" {
+			name = strings.Trim(one, "<> ")
+		}
+		if !addresses {
+			words := slices.DeleteFunc(strings.Fields(name), func(w string) bool { return strings.IndexByte(strings.TrimLeft(w, "("), '@') > 0 })
+			if name = strings.Join(words, " "); strings.HasPrefix(name, "(") {
+				name = strings.Trim(name, "()")
+			}
+		}
+		if name = termsafe.Squeeze(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// maxKeywords is the maximum number of categories in a header.
+const maxKeywords = 20
+
+func (e *Entry) keywords() string {
+	var list []string
+	for _, c := range e.Entry.Categories {
+		if c = Phrase(c); c != "" && len(list) < maxKeywords {
+			list = append(list, c)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// language returns the language tag of the entry, "" if it is not valid.
+func (e *Entry) language() string { return language(cmp.Or(e.Entry.Language, e.Feed.Language)) }
+
+// Lang returns the attribute of HTML for a language tag, with a leading space, "" if the tag is not
+// valid.
+func Lang(tag string) string {
+	if tag = language(tag); tag != "" {
+		tag = ` lang="` + tag + `"`
+	}
+	return tag
+}
+
+// language returns a language tag, "" if it is not valid (RFC 5646, 2.1).
+func language(tag string) string {
+	if len(tag) < 2 || len(tag) > 35 {
+		return ""
+	}
+	for i := range len(tag) {
+		if c := tag[i] | 0x20; (c < 'a' || c > 'z') && (tag[i] < '0' || tag[i] > '9') && tag[i] != '-' {
+			return ""
+		}
+	}
+	return tag
+}
+
+// base returns the URL that relative links of the content are resolved against.
+func (e *Entry) base() string { return cmp.Or(e.Entry.URL(), feedurl.Public(e.Feed.ID)) }
+
+// text returns the entry as plain text. It begins with title if that is not empty.
+func (e *Entry) text(title string) string {
+	content := htmltext.Render(e.Entry.Content, e.Entry.Type, htmltext.Options{Width: width, Base: e.base()})
+	if strings.TrimSpace(content) == "" {
+		content = htmltext.Render([]byte(e.Entry.Summary), "text/plain", htmltext.Options{Width: width})
+	}
+	var b strings.Builder
+	if title != "" {
+		b.WriteString(title + "\n\n")
+	}
+	if content = strings.Trim(content, "\n"); strings.TrimSpace(content) != "" {
+		b.WriteString(content + "\n\n")
+	}
+	for _, link := range []struct{ what, url string }{{"", e.Entry.URL()}, {"Comments: ", e.Entry.Comments}} {
+		if url := termsafe.Line(link.url); url != "" {
+			b.WriteString(link.what + url + "\n")
+		}
+	}
+	for _, enc := range e.Entry.Enclosures {
+		_, about := About(enc)
+		b.WriteString("Enclosure: " + termsafe.Line(enc.URL) + about + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// About returns the file name of an enclosure, and its type and size in parentheses with a leading
+// space, "" if both are unknown.
+func About(enc lektordir.Enclosure) (name, about string) {
+	name = "enclosure"
+	if u, err := url.Parse(enc.URL); err == nil {
+		name = u.Hostname()
+		if base := path.Base(u.Path); base != "." && base != "/" {
+			name = termsafe.Squeeze(base)
+		}
+	}
+	var parts []string
+	if t := termsafe.Squeeze(enc.Type); t != "" {
+		parts = append(parts, t)
+	}
+	if enc.Length > 0 {
+		parts = append(parts, humanize.Bytes(enc.Length))
+	}
+	if len(parts) > 0 {
+		about = " (" + strings.Join(parts, ", ") + ")"
+	}
+	return name, about
+}
+
+// html returns the entry as an HTML document.
+func (e *Entry) html(title string) string {
+	var b strings.Builder
+	b.WriteString(`<h1 dir="auto" style="` + styleTitle + `">` + htmlsafe.Link(e.Entry.URL(), title) + "</h1>\n")
+	b.WriteString(`<p style="` + styleMeta + `"><bdi>` + htmlsafe.Text(FeedTitle(e.Feed)) + "</bdi>")
+	if a := e.author(); a != "" {
+		b.WriteString(" · <bdi>" + htmlsafe.Text(a) + "</bdi>")
+	}
+	b.WriteString(" · " + e.Date.Format("2 Jan 2006 15:04"))
+	if e.Entry.Comments != "" {
+		b.WriteString(" · " + htmlsafe.Link(e.Entry.Comments, "Comments"))
+	}
+	b.WriteString("</p>\n" + e.content(2))
+	return Document(title, e.language(), b.String(), e.Images)
+}
+
+// content returns the content as HTML, followed by links to the enclosures. heading is the level of its
+// highest headings.
+func (e *Entry) content(heading int) string {
+	content := htmlsafe.Clean(e.Entry.Content, e.Entry.Type, htmlsafe.Options{Base: e.base(), Heading: heading, NoImages: !e.Images})
+	if strings.TrimSpace(content) == "" {
+		// For content that is not text, this states its type.
+		text := cmp.Or(e.Entry.Summary, htmltext.Render(e.Entry.Content, e.Entry.Type, htmltext.Options{}))
+		content = htmlsafe.Clean([]byte(text), "text/plain", htmlsafe.Options{})
+	}
+	var b strings.Builder
+	b.WriteString("<div dir=\"auto\"" + Lang(e.language()) + ">\n" + content + "\n</div>\n")
+	if len(e.Entry.Enclosures) > 0 {
+		b.WriteString("<ul>\n")
+		for _, enc := range e.Entry.Enclosures {
+			name, about := About(enc)
+			b.WriteString("<li>" + htmlsafe.Link(enc.URL, name) + htmlsafe.Text(about) + "</li>\n")
+		}
+		b.WriteString("</ul>\n")
+	}
+	return b.String()
+}

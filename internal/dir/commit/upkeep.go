@@ -1,0 +1,97 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+)
+
+// Recover finishes the deliveries and removals that were interrupted and left files in tmp/. It
+// moves entries that a journal names to new/, and finishes replacements and removals. It deletes
+// other entries that lektor wrote on this machine at once, and those of other programs or machines
+// 36 hours after their last change (see lektor-dir(5) about clocks that are ahead). Call it at the
+// start of every run. It skips feeds that another fetcher has locked. If some feeds fail, it
+// recovers the others and returns the joined errors.
+func (w *Writer) Recover(ctx context.Context) error {
+	feeds, err := w.d.Feeds("tmp")
+	if err != nil {
+		return err
+	}
+	// Most feeds have nothing in tmp/. Listing their directories takes the most time, so it is done
+	// concurrently.
+	parts := slices.Collect(slices.Chunk(feeds, len(feeds)/runtime.GOMAXPROCS(0)+1))
+	bad := make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		wg.Go(func() { bad[i] = w.recoverFeeds(ctx, part) })
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		bad = append(bad, context.Cause(ctx))
+	}
+	return errors.Join(bad...)
+}
+
+// recoverFeeds recovers those feeds that have files in tmp/.
+func (w *Writer) recoverFeeds(ctx context.Context, feeds []string) error {
+	var bad []error
+	for _, feed := range feeds {
+		if ctx.Err() != nil {
+			break
+		}
+		names, err := dirfs.Names(w.d.Join("tmp", feed))
+		if err != nil {
+			if !isNotExist(err) {
+				bad = append(bad, err)
+			}
+			continue
+		}
+		if len(names) > 0 {
+			bad = append(bad, w.recoverFeed(feed))
+		}
+	}
+	return errors.Join(bad...)
+}
+
+// recoverFeed recovers one feed under its lock.
+func (w *Writer) recoverFeed(feed string) error {
+	t, err := w.Begin(feed)
+	if _, ok := errors.AsType[*BusyError](err); ok {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return recoverLocked(w.d, feed)
+}
+
+// Purge removes a feed with its entries and its journal. If it returns nil, the removal is durable.
+// If it is interrupted, the next recovery, delivery to the feed or check with repair finishes it.
+// If another fetcher holds the feed's lock for more than ten seconds, the error is a [*BusyError].
+func (w *Writer) Purge(ctx context.Context, feed string) error {
+	t, err := w.BeginWait(ctx, feed)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := w.d.MkTmp(feed); err != nil {
+		return err
+	}
+	if err := w.d.Inside("tmp/" + feed); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(w.d.Join("tmp", feed, Purging), os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return finishPurge(w.d, w.slow, feed)
+}

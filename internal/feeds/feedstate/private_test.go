@@ -1,0 +1,223 @@
+package feedstate
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+func TestWithheld(t *testing.T) {
+	for _, c := range []struct {
+		id, file, text string
+		why            string // "" if the feed may be published
+	}{
+		{id: "http://a.example/feed"},
+		{id: "http://ann@a.example/feed", why: "password"},
+		{id: "http://ann:secret@a.example/feed", why: "password"},
+		{id: "http://ann:sec%zzret@a.example/feed", why: "password"},
+		{id: "exec:date", why: "command"},
+		{id: "FILE:/tmp/x", why: "file"},
+		{id: "http://a.example/feed", file: "url", text: "http://ann:secret@a.example/feed\n", why: "password"},
+		{id: "http://a.example/feed", file: "url", text: "exec:cat /etc/passwd\n", why: "command"},
+		{id: "http://a.example/feed", file: "headers", text: "Authorization: Bearer x\n", why: "headers"},
+		{id: "http://a.example/feed", file: "headers"},
+		{id: "http://a.example/feed", file: "filter", text: "cat\n", why: "filter"},
+		{id: "http://a.example/feed", file: "private", why: "marked private"},
+		{id: "http://a.example/feed", file: "private", text: "yes\n", why: "marked private"},
+		{id: "http://a.example/feed", file: "private", text: "no\n"},
+		{id: "http://a.example/feed", file: "interval", text: "2h\n"},
+	} {
+		d, w := setup(t)
+		s := &Subscription{ID: c.id, URL: "http://a.example/feed"}
+		if _, err := Add(w, d, s, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if c.file != "" {
+			write(t, stateDir(d, s.Hash), c.file, c.text)
+		}
+		why, _ := Withheld(d, s.Hash)
+		ok := why == ""
+		if ok != (c.why == "") || !strings.Contains(why, c.why) || ok && why != "" {
+			t.Errorf("%+v: %v, the feed %q", c, ok, why)
+		}
+		// A feed is withheld if one of its files cannot be read.
+		for _, name := range []string{"private", "headers", "filter", "url"} {
+			path := filepath.Join(stateDir(d, s.Hash), name)
+			if err := errors.Join(os.RemoveAll(path), syscall.Mkfifo(path, 0o666)); err != nil {
+				t.Fatal(err)
+			}
+			if why, _ := Withheld(d, s.Hash); why == "" {
+				t.Errorf("not withheld, though %s is a pipe", name)
+			}
+			os.Remove(path)
+		}
+	}
+}
+
+func TestPrivate(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "http://a.example/feed", Private: true}
+	if _, err := Add(w, d, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	private := func(want bool, value string) {
+		t.Helper()
+		got, err := Read(d, s.Hash)
+		shown, err2 := Get(d, s.Hash, "private")
+		if err := errors.Join(err, err2); err != nil || got.Private != want || shown != value {
+			t.Errorf("%v, %q, %v", got.Private, shown, err)
+		}
+	}
+	private(true, "yes")
+	if err := Unset(w, d, s.Hash, "private"); err != nil {
+		t.Error(err)
+	}
+	private(false, "")
+	for _, v := range []string{"no", "yes"} {
+		if err := Set(w, d, s.Hash, "private", v); err != nil {
+			t.Error(err)
+		}
+		private(v == "yes", v)
+	}
+	if err := Set(w, d, s.Hash, "private", "maybe"); err == nil {
+		t.Error("private can be set to maybe")
+	}
+}
+
+// Only the owner can read files with a password, at every step.
+func TestModes(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o022))
+	const id, moved = "http://ann:secret@a.example/feed", "https://ann:secret@a.example/new"
+	for _, unsynced := range []bool{false, true} {
+		d, w := setup(t)
+		modes := func(step string, mode os.FileMode) {
+			t.Helper()
+			for _, path := range []string{"id", urlFile, "etc/fetch/" + fileFrom} {
+				fi, err := os.Stat(d.Join("src", lektordir.FeedHash(id), path))
+				if err == nil && fi.Mode().Perm() != mode {
+					t.Errorf("%s: %s has the mode %o", step, path, fi.Mode().Perm())
+				} else if err != nil && (path != "etc/fetch/"+fileFrom || step == "saved") {
+					t.Errorf("%s: %v", step, err)
+				}
+			}
+		}
+		s := &Subscription{ID: id}
+		if _, err := Add(w, d, s, Options{Unsynced: unsynced}); err != nil {
+			t.Fatal(err)
+		}
+		if unsynced {
+			if err := Finish(w, d, []*Subscription{s}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		modes("added", 0o600)
+		visited := func() {
+			st := load(t, stateDir(d, s.Hash))
+			st.Succeeded(noon, &httpmsg.Response{Status: http.StatusOK, Header: textproto.MIMEHeader{}, ETag: `"1"`, Body: []byte(rss), FinalURL: "http://a.example/feed"}, Hints{})
+			save(t, st)
+		}
+		visited()
+		modes("saved", 0o600)
+		// An older version, or an editor, may have left them open to others.
+		for _, path := range []string{urlFile, "etc/fetch/" + fileFrom} {
+			if err := os.Chmod(d.Join("src", s.Hash, path), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := Set(w, d, s.Hash, "url", moved); err != nil {
+			t.Fatal(err)
+		}
+		visited()
+		modes("saved", 0o600)
+		if left, _ := filepath.Glob(d.Join("src", s.Hash, "etc/fetch/.*")); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	}
+	d, w := setup(t)
+	s := &Subscription{ID: "http://a.example/feed"}
+	if _, err := Add(w, d, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"id", urlFile} {
+		if fi, err := os.Stat(d.Join("src", s.Hash, path)); err != nil || fi.Mode().Perm() != 0o644 {
+			t.Error(path, fi, err)
+		}
+	}
+	if err := GuardID(d, s.Hash, id); err != nil {
+		t.Error(err)
+	}
+	if fi, err := os.Stat(d.Join("src", s.Hash, "id")); err != nil || fi.Mode().Perm() != 0o600 || read(t, d, "src/"+s.Hash+"/id") != s.ID+"\n" {
+		t.Error(fi, err)
+	}
+}
+
+// Only the owner can read files with a command. These include src/$feed/name, which has the command until
+// the first document is fetched.
+func TestCommandsAreTheUsersOwn(t *testing.T) {
+	for _, unsynced := range []bool{false, true} {
+		d, w := setup(t)
+		s := &Subscription{ID: "exec:curl -H 'Token: s3cr3t' http://a.example/"}
+		if _, err := Add(w, d, s, Options{Unsynced: unsynced}); err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		err := filepath.WalkDir(d.Join("src", s.Hash), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(data), "s3cr3t") {
+				return err
+			}
+			seen++
+			if fi, err := e.Info(); err != nil || fi.Mode().Perm() != 0o600 {
+				t.Errorf("unsynced %t: %s has the mode %v", unsynced, path, fi.Mode())
+			}
+			return nil
+		})
+		if err != nil || seen < 2 {
+			t.Errorf("%d files, %v", seen, err)
+		}
+	}
+}
+
+func TestIntervals(t *testing.T) {
+	d, w := setup(t)
+	s := &Subscription{ID: "http://a.example/feed"}
+	if _, err := Add(w, d, s, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		set, says  string // the value to set, and the error, or "" if it can be set
+		forced     bool   // SetForced accepts the value
+		file, kept string // the text of an edited file, and the interval that it means
+	}{
+		{set: "3", says: "is it 3m, 3h or 3d?", file: "3", kept: "1m0s"},
+		{set: "3600", says: "no unit", file: "3600", kept: "1h0m0s"},
+		{set: "30s", says: "too short", forced: true, file: "30s", kept: "30s"},
+		{set: "60s", file: "60s", kept: "1m0s"},
+		{set: "1d12h", file: "1d12h", kept: "36h0m0s"},
+		{set: "never", says: "not an interval", file: "never", kept: "1h0m0s"},
+	} {
+		err := Set(w, d, s.Hash, "interval", c.set)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v, want %q", c.set, err, c.says)
+		}
+		if err := SetForced(w, d, s.Hash, "interval", c.set); (err == nil) != (c.forced || c.says == "") {
+			t.Errorf("%s by force: %v", c.set, err)
+		}
+		write(t, stateDir(d, s.Hash), fileInterval, c.file+"\n")
+		if got := load(t, stateDir(d, s.Hash)).Interval().String(); got != c.kept {
+			t.Errorf("a file with %s means %s, want %s", c.file, got, c.kept)
+		}
+	}
+}

@@ -1,0 +1,365 @@
+package feedstate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/httpmsg"
+)
+
+// The files of a State. Each value is one line, except headers.
+const (
+	fileURL      = "url"       // set by the user, or saved after a permanent redirect
+	fileInterval = "interval"  // set by the user: minimum time between two fetches: "30m", "1d", or seconds
+	fileOnUpdate = "on-update" // set by the user: unread, deliver or ignore
+	fileHeaders  = "headers"   // set by the user: lines "Name: value"
+	fileFilter   = "filter"    // set by the user: a command for /bin/sh
+	filePrivate  = "private"   // set by the user: yes or no; any other content means yes
+	filePaused   = "paused"    // set by the user: on or off; any other content means on
+
+	fileOrigin   = "origin"   // URL of the document that named url
+	fileDiscover = "discover" // there until a document is read, if the feed is to be looked for at url
+
+	fileETag     = "etag"     // validators, opaque bytes
+	fileModified = "modified" //
+	fileFinal    = "final"    // the URL that the validators are from, after redirects from url; absent without redirects
+	fileFrom     = "from"     // the url, a digest of the filter, and Limits, that validators and body belong to
+	fileBody     = "body"     // SHA-256 of the last body, hexadecimal
+	fileStatus   = "status"   // HTTP status of the last response
+	fileError    = "error"    // error of the last fetch
+	fileFailures = "failures" // number of failures since the last success
+	fileGone     = "gone"     // time of the first 410 response
+	fileMoved    = "moved"    // count of the redirect, tab, its target
+	fileMaxAge   = "max-age"  // seconds
+	fileTTL      = "ttl"      // hints of the document
+	fileUpdates  = "update-interval"
+	fileHours    = "skip-hours"
+	fileDays     = "skip-days"
+
+	fileChecked = "checked" // empty file; the modification time is the value
+	fileNext    = "next"    //
+)
+
+// documentFiles lists the files about the last document.
+var documentFiles = []string{fileETag, fileModified, fileBody, fileFrom, fileFinal}
+
+// maxFile is the maximum size of a state file, in bytes.
+const maxFile = atomicfile.MaxLine
+
+// permanentTimes is the number of times in a row that the same permanent redirect must be received before
+// the URL is changed.
+const permanentTimes = 3
+
+// State is the state of a feed between fetches: the directory etc/fetch of the feed. It has one value per
+// file, so that shell scripts can read and change every value. Its three parts, the settings, the last
+// document and the schedule, save their own files. An event such as [State.Succeeded] may change all three.
+//
+// A State is not safe for concurrent use. From load to save, the caller must hold the feed's lock.
+type State struct {
+	*area // shared by all three
+	*settings
+	*lastDocument
+	*schedule
+	movedTo string
+}
+
+// loadState loads the state in dir; see [Load].
+func loadState(dir string) (*State, error) {
+	a, err := loadArea(dir)
+	if err != nil {
+		return nil, err
+	}
+	set := loadSettings(a)
+	return &State{area: a, settings: set, lastDocument: &lastDocument{area: a, set: set}, schedule: &schedule{area: a, set: set}}, nil
+}
+
+// MovedTo returns the new URL if the last event changed the URL, or "". An event changes it if the same
+// permanent redirect was received for the third time. The URL may contain a password. [State.Save] stores
+// it.
+func (s *State) MovedTo() string { return s.movedTo }
+
+// Discover reports whether the feed must be looked for at its URL, which may be that of a page; see
+// [Subscription].
+func (s *State) Discover() bool { return s.names[fileDiscover] && s.Filter() == "" }
+
+// Warnings returns messages, one line each, about invalid values. It checks interval, on-update, and every
+// value that was used before.
+func (s *State) Warnings() []string {
+	s.Interval()
+	s.OnUpdate()
+	return s.warnings
+}
+
+// Request returns the request for the feed: its url and headers, and the validators if they belong to this
+// url and filter. It fails if the feed is not subscribed to, or if a setting that affects the delivery of
+// entries cannot be read. The caller must set AllowExec.
+func (s *State) Request() (*httpmsg.Request, error) {
+	for _, name := range []string{fileURL, fileOrigin, fileOnUpdate, fileHeaders, fileFilter} {
+		s.get(name)
+		if err := s.readErrors[name]; err != nil {
+			return nil, err
+		}
+	}
+	r := &httpmsg.Request{URL: s.URL(), Origin: s.get(fileOrigin)}
+	if r.URL == "" {
+		if s.names[fileURL] {
+			return nil, fmt.Errorf("%s is empty: write the feed's URL into it", filepath.Join(s.dir, fileURL))
+		}
+		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, fileURL), fs.ErrNotExist)
+	}
+	if r.Origin == "" && s.names[fileOrigin] {
+		r.Origin = filepath.Join(s.dir, fileOrigin) // an unknown document named the URL, not the user
+	}
+	if s.current() {
+		r.ETag, r.LastModified, r.Validated = s.get(fileETag), s.get(fileModified), s.get(fileFinal)
+	}
+	if v := s.get(fileHeaders); v != "" {
+		h, err := httpmsg.ParseHeaders(v)
+		if err != nil {
+			s.malformed(fileHeaders, strings.ReplaceAll(err.Error(), "\n", "; "))
+		}
+		r.Header = h
+	}
+	return r, nil
+}
+
+// stateSetting returns a setting whose file belongs to a State.
+func stateSetting(name string) (*setting, error) {
+	s, err := findSetting(name)
+	if err == nil && !s.inState() {
+		err = &UnknownSettingError{Key: name}
+	}
+	return s, err
+}
+
+// SetUser stores a setting of etc/fetch durably, and creates the directory if necessary. It does not save
+// other changes of s. It fails for an invalid value; an interval may be shorter than [MinInterval].
+//
+// Setting the url removes the origin of the old one; an origin without a url is that of the new url. If url,
+// filter or headers change, SetUser removes the data about the last document and makes the feed due. If the
+// interval changes, it changes `next`.
+func (s *State) SetUser(name, value string) error {
+	set, err := stateSetting(name)
+	if err != nil {
+		return err
+	}
+	value = strings.TrimSuffix(value, "\n")
+	if !set.lines && strings.ContainsAny(value, "\n\x00") || value == "" {
+		return fmt.Errorf("%s must be one line, and not empty", name)
+	}
+	if err := set.check(value); err != nil && !errors.As(err, new(*ShortIntervalError)) {
+		return err
+	}
+	return s.write(name, value)
+}
+
+// write is [State.SetUser] without checks.
+func (s *State) write(name, value string) error {
+	if err := s.writeOnly(name, value); err != nil || name != fileURL {
+		return err
+	}
+	// Only now: without its origin, the old url would count as the user's own, and might name a
+	// private address. Setting the same url again removes an origin that a killed program has left.
+	return errors.Join(s.drop(fileOrigin), atomicfile.SyncDir(s.dir))
+}
+
+// writeOnly is write for a url whose origin is that of the state.
+func (s *State) writeOnly(name, value string) error {
+	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+		return err
+	}
+	return s.change(name, value)
+}
+
+// Unset removes a setting of etc/fetch durably. It returns nil if the setting is not set. Removing the url
+// ends the subscription.
+func (s *State) Unset(name string) error {
+	if _, err := stateSetting(name); err != nil {
+		return err
+	}
+	return s.change(name, "")
+}
+
+// change replaces a setting durably; "" removes it.
+func (s *State) change(name, value string) error {
+	old := s.get(name)
+	if err := s.forget(name, old, value); err != nil {
+		return err
+	}
+	if secret(name, value) {
+		if err := guard(filepath.Join(s.dir, name)); err != nil {
+			return err
+		}
+	}
+	if err := s.storeDurably(name, value); err != nil {
+		return err
+	}
+	if name == fileInterval && old != value {
+		return s.Reschedule()
+	}
+	return nil
+}
+
+// forget removes the files that a new value invalidates. Call it before the value is written: if the value
+// were written first and then the program killed, setting the same value again would not remove them.
+func (s *State) forget(name, old, value string) error {
+	var drop []string
+	if old != value && (name == fileURL || name == fileHeaders || name == fileFilter) {
+		drop = append(append(drop, fileNext), documentFiles...)
+	}
+	if old != value && name == fileURL {
+		drop = append(drop, fileMoved, fileGone, fileError, fileFailures, fileStatus, fileMaxAge)
+	}
+	return s.drop(drop...)
+}
+
+// drop removes files of the state.
+func (s *State) drop(names ...string) error {
+	var errs []error
+	for _, f := range names {
+		delete(s.changed, f)
+		delete(s.times, f)
+		s.read[f] = ""
+		if s.names[f] {
+			errs = append(errs, remove(filepath.Join(s.dir, f)))
+			s.names[f] = false
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Succeeded records that a document was received and parsed, and sets the time at which the feed is due
+// again: now plus the longest of
+//
+//   - the interval;
+//   - max-age, or else the time from Date to Expires, minus Age;
+//   - the hints TTL and UpdateInterval.
+//
+// All but the interval are limited to [MaxDelay]. If the time is in skipHours or skipDays, the feed is due
+// in the first hour after them.
+//
+// Validators and digest of the body are kept for the next request, unless the document was truncated: in
+// that case the next request must return it whole. resp must have the body as received, before any filter.
+// If a document could not be parsed, call [State.Failed], which keeps the data about the last good one.
+func (s *State) Succeeded(now time.Time, resp *httpmsg.Response, hints Hints) {
+	s.setHints(hints)
+	s.document(now, resp)
+	s.put(fileDiscover, "")
+}
+
+// Unchanged records that the document is the same as the last one (see [State.SameBody]) and was not
+// parsed. The last hints stay.
+func (s *State) Unchanged(now time.Time, resp *httpmsg.Response) {
+	resp.Short = s.short()
+	s.document(now, resp)
+}
+
+func (s *State) document(now time.Time, resp *httpmsg.Response) {
+	s.record(resp)
+	s.put(fileStatus, strconv.Itoa(resp.Status))
+	s.put(fileMaxAge, maxAge(resp.Header))
+	s.success(now, resp)
+}
+
+// NotModified records a 304 response. It replaces validators that the response has, and sets the schedule
+// as [State.Succeeded] does, with the last hints, and the last max-age if the response has none. If the
+// response has no new values, saving changes only `checked` and `next`.
+func (s *State) NotModified(now time.Time, resp *httpmsg.Response) {
+	if resp.ETag != "" {
+		s.put(fileETag, resp.ETag)
+	}
+	if resp.LastModified != "" {
+		s.put(fileModified, resp.LastModified)
+	}
+	if n := s.Status(); n != httpmsg.StatusOK && n != httpmsg.StatusNonAuthoritativeInfo {
+		s.put(fileStatus, strconv.Itoa(resp.Status))
+	}
+	if resp.Header.Get("Cache-Control") != "" || resp.Header.Get("Expires") != "" {
+		s.put(fileMaxAge, maxAge(resp.Header))
+	}
+	s.success(now, resp)
+}
+
+// success sets the schedule and counts redirects, after every response with a known document.
+func (s *State) success(now time.Time, resp *httpmsg.Response) {
+	s.succeeded(now, resp)
+	s.moved(resp.Moved)
+}
+
+// moved counts permanent redirects to the same target, and changes the url at the third one. Failures in
+// between do not reset the count.
+func (s *State) moved(m httpmsg.Move) {
+	target := m.To
+	s.movedTo = ""
+	if target == "" {
+		s.put(fileMoved, "")
+		return
+	}
+	asked, err := feedurl.Parse(s.URL())
+	if err != nil {
+		return
+	}
+	to, err := feedurl.Parse(target)
+	same := feedurl.SameOrigin(asked.String(), target)
+	// The user meant the headers for the present server. If the url of another server were saved, that
+	// server would get them.
+	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||
+		s.get(fileHeaders) != "" && !same {
+		s.put(fileMoved, "")
+		return
+	}
+	count, old, _ := strings.Cut(s.get(fileMoved), "\t")
+	n, _ := strconv.Atoi(count)
+	if old != target || n < 0 {
+		n = 0
+	}
+	if n++; n < permanentTimes {
+		s.put(fileMoved, strconv.Itoa(n)+"\t"+target)
+		return
+	}
+	// The password is kept only if the target has the same origin.
+	to.User = nil
+	if same {
+		to.User = asked.User
+	}
+	s.move(asked, to)
+	if m.Public && s.get(fileOrigin) == "" && !strings.EqualFold(asked.Hostname(), to.Hostname()) {
+		// The path of a URL may be a secret, and only the host counts.
+		s.put(fileOrigin, asked.Scheme+"://"+asked.Host+"/")
+	}
+	s.put(fileURL, to.String())
+	s.put(fileMoved, "")
+	s.movedTo = to.String()
+}
+
+// Save writes the changes since the state was loaded: settings, schedule, the data about the last document,
+// and finally the time at which the feed is due. In this order, a kill may cost a request, but no entry.
+// Only a new url is synced, because the next request restores the other values.
+func (s *State) Save() error {
+	var err error
+	if len(s.changed)+len(s.times) > 0 && len(s.names) == 0 {
+		err = os.MkdirAll(s.dir, 0o777)
+	}
+	removeErr := s.removeDocument()
+	err = errors.Join(err, removeErr, s.settings.save(), s.schedule.save(), s.area.save(fileDiscover))
+	if removeErr == nil {
+		err = errors.Join(err, s.lastDocument.save(err == nil))
+	}
+	return errors.Join(err, s.saveTimes())
+}
+
+func remove(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,362 @@
+// Package watch reports changes in directories: by events of the kernel if possible, else by
+// polling. Only this package imports fsnotify.
+package watch
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/workers"
+)
+
+// Watcher watches a set of directories, without the directories below them. Its methods are safe
+// for concurrent use.
+type Watcher struct {
+	*Events
+	// Changed receives a watched directory after names appeared in it or disappeared. It receives
+	// "" if any directory may have changed: at every poll, and after the kernel lost events.
+	// While nobody receives, changes are merged, and none is lost.
+	Changed <-chan string
+}
+
+// New starts a watcher, which ends with ctx. A caller that returns earlier must cancel ctx, since
+// the kernel allows each user few watchers. If the kernel has no such service, or its limit of
+// watches or instances is reached, the watcher polls every directory at this interval. It then
+// calls notice once, with one line of text.
+func New(ctx context.Context, poll time.Duration, notice func(string)) *Watcher {
+	return Guarded(ctx, poll, notice, nil)
+}
+
+// Guarded is [New] for a caller that must restore a terminal after a panic. It calls broken with
+// a panic of the watcher's goroutines; changes are then no longer reported.
+func Guarded(ctx context.Context, poll time.Duration, notice func(string), broken func(*workers.Panic)) *Watcher {
+	ch := make(chan string)
+	w := &Watcher{Collect(ctx, poll, notice, broken), ch}
+	go w.guard(func() { w.send(ctx, ch) })
+	return w
+}
+
+// Events collects changes of a set of directories, without the directories below them, until its owner
+// takes them. Its methods are safe for concurrent use.
+type Events struct {
+	ctx    context.Context
+	fs     *fsnotify.Watcher // nil if the system has no events
+	notice func(string)
+	broken func(*workers.Panic) // called with a panic; if nil, panics end the process
+	wake   chan struct{}
+	poll   time.Duration
+
+	mu      sync.Mutex
+	polling bool
+	pending map[string]bool
+	added   map[string]bool
+
+	settling settling
+	ended    chan struct{} // closed when no more events are read
+}
+
+// settling is what [Events.Settle] waits with. file and arrived change under the locks of both.
+type settling struct {
+	sync.Mutex
+	file    string        // the last name of the file that it renames, in a private directory
+	number  int           // of that name
+	arrived chan struct{} // closed when the event of that name has come
+}
+
+// Collect starts to collect events, see [Guarded]. If poll is 0, it does not poll.
+func Collect(ctx context.Context, poll time.Duration, notice func(string), broken func(*workers.Panic)) *Events {
+	w := &Events{ctx: ctx, notice: notice, broken: broken, pending: map[string]bool{}, added: map[string]bool{}, wake: make(chan struct{}, 1), poll: poll, ended: make(chan struct{})}
+	fs, err := fsnotify.NewWatcher()
+	if err != nil {
+		close(w.ended)
+		w.fallBack(err)
+		return w
+	}
+	w.fs = fs
+	go w.guard(func() { w.read(ctx) })
+	return w
+}
+
+// Wait waits, after the context has ended, until no file of the watcher is left.
+func (w *Events) Wait() { <-w.ended }
+
+// Wake receives a value after changes.
+func (w *Events) Wake() <-chan struct{} { return w.wake }
+
+// Take returns the directories that have changed since the last call; "" stands for any.
+func (w *Events) Take() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	taken := w.pending
+	w.pending = map[string]bool{}
+	return taken
+}
+
+// Watches reports whether a directory was added.
+func (w *Events) Watches(dir string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.added[dir]
+}
+
+// patience is how long Settle waits for its event.
+const patience = 5 * time.Second
+
+// Settle waits until all changes that ended before the call can be taken. For this it renames a file in a
+// private directory and waits for the event of that: the kernel has one queue of events, in their
+// order. If the queue overflows, or the event does not come, any directory may have changed.
+func (w *Events) Settle(ctx context.Context) error {
+	if w.Polling() {
+		w.mark("")
+		return nil
+	}
+	w.settling.Lock()
+	defer w.settling.Unlock()
+	arrived, err := w.rename()
+	if err != nil {
+		w.fallBack(err)
+		w.mark("")
+		return nil
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-arrived:
+	case <-late.C:
+		w.mark("")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-w.ctx.Done():
+		return context.Cause(w.ctx)
+	}
+	return nil
+}
+
+// rename renames the private file. It makes the directory if it is missing: a service that cleans up may
+// have removed it.
+func (w *Events) rename() (arrived chan struct{}, err error) {
+	s := &w.settling
+	old := s.file
+	for try := 0; ; try++ {
+		if try > 0 {
+			dir, err := os.MkdirTemp("", "lektor-watch-")
+			if err == nil {
+				err = w.fs.Add(dir)
+			}
+			if err != nil {
+				return nil, err
+			}
+			old = dir + "/0"
+			if err := os.WriteFile(old, nil, 0o600); err != nil {
+				return nil, err
+			}
+		}
+		arrived = make(chan struct{})
+		w.mu.Lock()
+		s.number++
+		s.file, s.arrived = filepath.Join(filepath.Dir(old), strconv.Itoa(s.number)), arrived
+		w.mu.Unlock()
+		if err := os.Rename(old, s.file); err == nil || try > 0 {
+			return arrived, err
+		}
+	}
+}
+
+// guard runs a goroutine of the watcher, and reports its panic.
+func (w *Events) guard(do func()) {
+	if w.broken != nil {
+		defer func() {
+			if v := recover(); v != nil {
+				w.broken(workers.Caught(v))
+			}
+		}()
+	}
+	do()
+}
+
+// Add watches one more directory. If the directory is missing, Add returns an error, unless ctx
+// has ended. If the kernel refuses to watch it, the watcher polls. A directory that is removed
+// and created again is still watched, if its parent is watched too.
+func (w *Events) Add(dir string) error {
+	if w.fs != nil {
+		err := atomicfile.Again(func() error { return w.fs.Add(dir) })
+		switch {
+		case err == nil:
+			w.mu.Lock()
+			w.added[dir] = true
+			w.mu.Unlock()
+			return nil
+		case errors.Is(err, fsnotify.ErrClosed):
+			return nil // ctx has ended, and nobody receives changes
+		case missing(err) || errors.Is(err, syscall.ENOTDIR):
+			return err
+		}
+		w.fallBack(err)
+		return nil
+	}
+	_, err := os.Stat(dir)
+	return err
+}
+
+// Poll makes the watcher poll from now on, because of an error.
+func (w *Events) Poll(why error) { w.fallBack(why) }
+
+// Polling reports whether the watcher has fallen back to polling.
+func (w *Events) Polling() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.polling
+}
+
+func (w *Events) fallBack(err error) {
+	w.mu.Lock()
+	first := !w.polling
+	w.polling = true
+	w.mu.Unlock()
+	if !first {
+		return
+	}
+	instead := "comparing times"
+	if w.poll > 0 {
+		instead = "looking every " + w.poll.String()
+		go w.guard(w.tick)
+	}
+	if w.notice == nil {
+		return
+	}
+	why := err.Error()
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EMFILE) {
+		why = "the kernel's limit of watches is reached (fs.inotify.max_user_watches, max_user_instances)"
+	}
+	w.notice("cannot watch for changes, " + instead + " instead: " + why)
+}
+
+// tick reports at each interval that any directory may have changed.
+func (w *Events) tick() {
+	for ticker := time.NewTicker(w.poll); ; {
+		select {
+		case <-w.ctx.Done():
+			ticker.Stop()
+			return
+		case <-ticker.C:
+			w.mark("")
+		}
+	}
+}
+
+// read receives the kernel's events, and adds their directories to pending.
+func (w *Events) read(ctx context.Context) {
+	defer close(w.ended)
+	defer func() {
+		w.fs.Close()
+		w.settling.Lock()
+		defer w.settling.Unlock()
+		if w.settling.file != "" {
+			_ = os.RemoveAll(filepath.Dir(w.settling.file))
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case ev, ok := <-w.fs.Events:
+			if !ok {
+				return
+			}
+			if ev.Op&(fsnotify.Create|fsnotify.Rename|fsnotify.Remove|fsnotify.Write|fsnotify.Chmod) != 0 {
+				w.happened(ev.Name)
+			}
+		case err, ok := <-w.fs.Errors:
+			if !ok {
+				return
+			}
+			// The queue overflowed, so events of unknown directories are lost.
+			_ = err
+			w.Lost()
+		}
+	}
+}
+
+// Lost records that events were lost: any directory may have changed.
+func (w *Events) Lost() {
+	w.mark("")
+	w.release()
+}
+
+// happened records that something happened to a name in a watched directory.
+func (w *Events) happened(name string) {
+	dir := filepath.Dir(name)
+	w.mu.Lock()
+	awaited, of, itself := name == w.settling.file, w.added[dir], w.added[name]
+	w.mu.Unlock()
+	if awaited {
+		w.release()
+	}
+	if of {
+		w.mark(dir)
+	}
+	if itself {
+		// The directory was removed or created anew, and the kernel watches the removed one.
+		if err := w.fs.Add(name); err != nil && !missing(err) && !errors.Is(err, fsnotify.ErrClosed) {
+			w.fallBack(err)
+		}
+		w.mark(name)
+	}
+}
+
+// release ends the waiting for the private file.
+func (w *Events) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := &w.settling; s.arrived != nil {
+		close(s.arrived)
+		s.arrived = nil
+	}
+}
+
+// missing reports whether err means that a directory does not exist. For ESTALE see
+// [atomicfile.Again].
+func missing(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESTALE)
+}
+
+func (w *Events) mark(dir string) {
+	w.mu.Lock()
+	w.pending[dir] = true
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// send sends pending directories to Changed.
+func (w *Watcher) send(ctx context.Context, ch chan<- string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		}
+		batch := w.Take()
+		if batch[""] {
+			batch = map[string]bool{"": true}
+		}
+		for dir := range batch {
+			select {
+			case ch <- dir:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,259 @@
+// Package httpserver provides the part of a server that is exposed to strangers: sockets (also
+// from systemd), TLS with renewed certificates, limits of time, size and connections, and
+// the address of the caller.
+package httpserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/text/termsafe"
+)
+
+const (
+	// DefaultMaxConns is the default number of open connections; see [Limit].
+	DefaultMaxConns = 512
+
+	readHeader = 5 * time.Second
+	readAll    = 30 * time.Second
+	writeAll   = 40 * time.Second
+	maxHeader  = 16 << 10
+	// stopWithin is how long running requests may take after the server is stopped.
+	stopWithin = 2 * time.Second
+)
+
+// Reporter prints messages for the user, one line each.
+type Reporter interface {
+	Warn(format string, args ...any)
+	Info(format string, args ...any)
+}
+
+// Options say where a server listens.
+type Options struct {
+	// Address is the host and port to listen on, unless systemd passes a socket. Given is
+	// true if the user set it.
+	Address  string
+	Given    bool
+	Cert     string // file with a certificate, for TLS
+	Key      string // file with its key
+	MaxConns int    // see [Limit]
+}
+
+// Door holds the listening sockets.
+type Door struct {
+	sockets []net.Listener
+	tls     *tls.Config // nil without TLS
+	most    int
+}
+
+// Open opens the sockets. Connections wait until [Door.Serve] is called.
+func Open(o Options, report Reporter) (*Door, error) {
+	d := &Door{most: o.MaxConns}
+	var err error
+	if o.Cert != "" {
+		if d.tls, err = Certificate(o.Cert, o.Key, report); err != nil {
+			return nil, err
+		}
+	}
+	if d.sockets, err = sockets(o, report); err != nil {
+		return nil, err
+	}
+	if os.Geteuid() == 0 {
+		report.Warn("running as root is a risk: use a separate user, with a port from 1024 on or a socket from systemd")
+	}
+	return d, nil
+}
+
+// Addr returns the address of the first socket.
+func (d *Door) Addr() net.Addr { return d.sockets[0].Addr() }
+
+// Addrs returns the addresses of all sockets.
+func (d *Door) Addrs() (list []net.Addr) {
+	for _, s := range d.sockets {
+		list = append(list, s.Addr())
+	}
+	return list
+}
+
+// TLS reports whether connections use TLS.
+func (d *Door) TLS() bool { return d.tls != nil }
+
+// Close closes the sockets. It may be called after Serve.
+func (d *Door) Close() {
+	for _, s := range d.sockets {
+		_ = s.Close()
+	}
+}
+
+// Serve serves connections while work runs. work is stopped when ctx ends or a socket
+// fails; running requests then get a short time. Serve returns the error of work, or that
+// of the socket.
+func (d *Door) Serve(ctx context.Context, server *http.Server, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for _, socket := range d.sockets {
+		socket = Limit(socket, d.most)
+		if d.tls != nil {
+			socket = tls.NewListener(socket, d.tls)
+		}
+		go func() {
+			if err := server.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
+				cancel(err)
+			}
+		}()
+	}
+	err := work(ctx)
+	_, _ = daemon.SdNotify(false, daemon.SdNotifyStopping) // systemd also notices when the process ends
+	stopping, stop := context.WithTimeout(context.Background(), stopWithin)
+	defer stop()
+	if server.Shutdown(stopping) != nil {
+		_ = server.Close()
+	}
+	if cause := context.Cause(ctx); err == nil && cause != nil {
+		if _, ok := errors.AsType[*net.OpError](cause); ok {
+			err = cause
+		}
+	}
+	return err
+}
+
+// Ready notifies systemd that the server is ready.
+func Ready(report Reporter) {
+	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady); err != nil {
+		report.Warn("systemd: %v", err)
+	}
+}
+
+// sockets returns the listening sockets: those from systemd, or a new one at the address.
+func sockets(o Options, report Reporter) ([]net.Listener, error) {
+	passed, err := activation.Listeners()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("sockets from systemd: %w", err)
+	case len(passed) == 0:
+		l, err := net.Listen("tcp", o.Address)
+		if err != nil {
+			return nil, cmdline.Hint(err, "choose another address or port with --listen")
+		}
+		return []net.Listener{l}, nil
+	case o.Given:
+		report.Warn("--listen is ignored: systemd passed a socket")
+	}
+	for i, l := range passed {
+		if l == nil {
+			return nil, fmt.Errorf("socket %d from systemd is not a listening stream socket", i+1)
+		}
+	}
+	return passed, nil
+}
+
+// Certificate returns a TLS configuration with a certificate from PEM files. The files are
+// read again when they change, so renewal needs no restart. If they cannot be read then, the old
+// certificate stays, with a warning for each change.
+func Certificate(certFile, keyFile string, report Reporter) (*tls.Config, error) {
+	var (
+		mu            sync.Mutex
+		current       *tls.Certificate
+		stamp, warned [2]time.Time
+	)
+	load := func() error {
+		var now [2]time.Time
+		for i, name := range []string{certFile, keyFile} {
+			if fi, err := os.Stat(name); err == nil {
+				now[i] = fi.ModTime()
+			}
+		}
+		if current != nil && now == stamp {
+			return nil
+		}
+		c, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			if current != nil && now != warned {
+				report.Warn("the old certificate is used, since the new one cannot be read: %v", err)
+			}
+			warned = now
+			return err
+		}
+		current, stamp = &c, now
+		return nil
+	}
+	if err := load(); err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			_ = load() // was warned of
+			return current, nil
+		},
+	}, nil
+}
+
+// NewServer returns an HTTP server with limits: 16 KiB of header within 5 s, 30 s for a
+// whole request, 40 s until the answer. Each HTTP/1.1 connection serves one request. A
+// panic of the handler is reported.
+func NewServer(h http.Handler, report Reporter) *http.Server {
+	s := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeader,
+		ReadTimeout:       readAll,
+		WriteTimeout:      writeAll,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          log.New(panics{report}, "", 0),
+		Protocols:         new(http.Protocols),
+	}
+	s.Protocols.SetHTTP1(true)
+	// With one request each, a connection that stays open is a slow one.
+	s.SetKeepAlivesEnabled(false)
+	return s
+}
+
+// panics passes on the reports of panics by net/http. Other reports are about connections
+// that clients broke off.
+type panics struct{ report Reporter }
+
+func (p panics) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("panic")) {
+		p.report.Warn("%s", termsafe.Brief(string(b)))
+	}
+	return len(b), nil
+}
+
+// Peer returns the address of the client that made a request. X-Forwarded-For is used only
+// if the connection comes from a trusted proxy; the client is the last address in it that
+// is not a trusted proxy.
+func Peer(r *http.Request, proxies []netip.Prefix) netip.Addr {
+	trusted := func(a netip.Addr) bool {
+		return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(a) })
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	addr, err := netip.ParseAddr(host)
+	addr = addr.Unmap()
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= 0 && (err != nil || trusted(addr)); i-- {
+		next, perr := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if perr != nil {
+			break
+		}
+		addr, err = next.Unmap(), nil
+	}
+	return addr
+}

@@ -1,0 +1,372 @@
+// Package feedsync implements Simple Sharing Extensions 0.91 for RSS and OPML: several
+// endpoints edit copies of the same items, and make them equal again by reading each
+// other's documents. The package has the model of sections 2 to 5, reads and writes
+// documents, and merges them. It uses neither disk nor network, and knows nothing of feeds.
+// Section numbers are those of the specification,
+// https://www.microsoft.com/schemas/rss/sse.
+//
+// An [Item] is a value: [Create], [Item.Update], [Item.Resolve] and [Merge] return new
+// ones. A [Document] is a tree of items with the elements around them. Unknown elements and
+// attributes are kept; comments and white space between elements are dropped. A content is
+// kept as the bytes of a document: the prefixes sx and lektor are bound at the root, other
+// namespaces at their use as ns1, ns2 and so on. Equal contents are therefore equal bytes.
+//
+// Values may be read by several goroutines, but not while one changes them.
+package feedsync
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/text/humanize"
+)
+
+// XML namespaces:
+const (
+	Namespace     = "https://www.microsoft.com/schemas/rss/sse" // section 1.1
+	namespaceHTTP = "http://www.microsoft.com/schemas/rss/sse"  // in many documents
+	// LektorNamespace is the namespace of our extensions.
+	LektorNamespace = "https://github.com/lektordir/lektor/share"
+
+	namespaceXML      = "http://www.w3.org/XML/1998/namespace"
+	namespaceFeedSync = "http://feedsync.org/2007/feedsync"
+)
+
+// SpecVersion is the version of the specification, for sx:sharing (section 2.1).
+const SpecVersion = "0.91"
+
+// MaxVersion is the greatest version of an item that is accepted. A float64, the number of
+// many languages, represents all versions exactly.
+const MaxVersion = 1 << 53
+
+// Limits of an item. Each depends on the item alone, so all endpoints apply it in the same
+// way.
+const (
+	// KeepUpdates is the number of updates that an item keeps besides the last (section 4.2,
+	// step 2.3).
+	KeepUpdates = 25
+	// MaxConflicts is the number of conflicts that an item keeps: the greatest in the order
+	// of section 5.2.
+	MaxConflicts = 32
+	// MaxContent is the maximum length of a content, in bytes.
+	MaxContent = 64 << 10
+)
+
+// BoundError is the error for an edit that would exceed a limit of an item.
+type BoundError struct{ ID, Reason string }
+
+func (e *BoundError) Error() string {
+	if e.ID == "" {
+		return e.Reason
+	}
+	return "item " + brief(e.ID) + ": " + e.Reason
+}
+
+// tooLong is the reason to skip a content.
+const tooLong = "it is longer than 64 KiB"
+
+// Kind is the kind of a document.
+type Kind uint8
+
+// The kinds of documents.
+const (
+	RSS  Kind = iota + 1 // items are item elements of a channel
+	OPML                 // items are outlines of the body, at any depth
+)
+
+// String returns the name of an item's element.
+func (k Kind) String() string {
+	if k == OPML {
+		return "outline"
+	}
+	return "item"
+}
+
+// Update is an edit: its time and endpoint, the attributes of sx:history and sx:update
+// (sections 2.4, 2.5). One of the two may be absent.
+type Update struct {
+	When time.Time // whole seconds, in UTC; zero if absent
+	By   string    // endpoint; "" if absent
+}
+
+// compare orders updates by time, oldest first, then by endpoint. Absent values come first
+// (section 4.4).
+func (u Update) compare(o Update) int {
+	return cmp.Or(u.When.Compare(o.When), strings.Compare(u.By, o.By))
+}
+
+// Conflict is an edit that lost against another (section 5.2).
+type Conflict struct {
+	Version uint64
+	Update
+	// Updates are the earlier updates, newest first. They show that a resolution of the
+	// conflict knew them.
+	Updates []Update
+	Deleted bool          // the loser is a deletion
+	Parent  string        // OPML: id of the parent; "" for the body
+	content []byte        // element of the loser
+	rest    rest          // unknown parts of the sx:conflict
+	notes   []updateExtra // unknown parts of its updates
+}
+
+// Item is an item of a document (section 2.3).
+type Item struct {
+	ID       string
+	Version  uint64 // from 1
+	Deleted  bool   // the item is a tombstone
+	Conflict bool
+	// History has the last update first, then the earlier ones that were kept.
+	History []Update
+	// Conflicts are the unresolved losers, in no particular order.
+	Conflicts []*Conflict
+	// Settled are edits that lost without a conflict, because they meant the same. The next
+	// edit adds them to its history, so that their old copies do not conflict with it.
+	Settled []Update
+	// Parent is, in OPML, the id of the item that holds this one, "" for the body. Edits by
+	// several endpoints may make a cycle, see [Parents].
+	Parent string
+
+	line    int
+	inert   bool // not merged, and kept only to be written again
+	stands  standing
+	content []byte // element without its sx:sync and inner items
+	kids    []*Item
+	extra   *extra
+}
+
+// standing is the place of an OPML item in its document.
+type standing uint8
+
+const (
+	inParent  standing = iota // in the item that Parent names
+	elsewhere                 // elsewhere, because the parent is missing or in a cycle
+	cycleRoot                 // at the root, because it would be inside itself; written as a conflict
+)
+
+// notes returns the unknown parts of the item's updates.
+func (it *Item) notes() []updateExtra {
+	if it.extra == nil {
+		return nil
+	}
+	return it.extra.updates
+}
+
+// Head returns the last update.
+func (it *Item) Head() Update {
+	if len(it.History) == 0 {
+		return Update{}
+	}
+	return it.History[0]
+}
+
+// clone returns a copy of the item, without inner items.
+func (it *Item) clone() *Item {
+	c := *it
+	c.kids = nil
+	return &c
+}
+
+// Recast returns the item with another content of the same meaning. It is not an edit.
+func (it *Item) Recast(content []byte) (*Item, error) {
+	next := it.clone()
+	return next, next.SetContent(content)
+}
+
+// Blank returns the item with another content, also in its conflicts. It is not an edit.
+func (it *Item) Blank(content []byte) (*Item, error) {
+	next, err := it.Recast(content)
+	next.Conflicts = nil
+	for _, c := range it.Conflicts {
+		next.Conflicts = append(next.Conflicts, &Conflict{Version: c.Version, Update: c.Update, Deleted: c.Deleted, content: next.content})
+	}
+	return next, err
+}
+
+// SetContent sets the content of an item: a well-formed element, item or outline. The
+// prefixes sx and lektor are bound; it must declare other namespaces. It must not contain
+// an sx:sync.
+func (it *Item) SetContent(content []byte) error {
+	e, err := readElement(content)
+	if err != nil {
+		return err
+	}
+	for _, k := range e.kids {
+		if k.element != nil && k.is(Namespace, "sync") {
+			return errors.New("a content must not contain an sx:sync")
+		}
+	}
+	return it.PutContent(e.content())
+}
+
+// PutContent is [Item.SetContent] for a content in the form of [Canonical], which it does
+// not parse.
+func (it *Item) PutContent(content []byte) error {
+	if len(content) > MaxContent {
+		return &BoundError{it.ID, tooLong}
+	}
+	it.content = content
+	return nil
+}
+
+// Content returns the element without its sx:sync and inner items. The prefixes sx and
+// lektor are bound at the root of each document.
+func (it *Item) Content() []byte { return it.content }
+
+// Content returns the element of the losing version.
+func (c *Conflict) Content() []byte { return c.content }
+
+// Canonical returns content in canonical form, "" if it cannot be parsed. Contents with the
+// same meaning have the same form.
+func Canonical(content []byte) string {
+	e, err := readElement(content)
+	if err != nil {
+		return ""
+	}
+	return string(e.content())
+}
+
+// Value returns an attribute of the item's element, "" if it is missing. namespace is ""
+// for attributes without one.
+func (it *Item) Value(namespace, name string) string {
+	e, err := readElement(it.content)
+	if err != nil {
+		return ""
+	}
+	return e.attr(namespace, name)
+}
+
+// ChildText returns the text of the first child with a name, and whether it exists. It does
+// not search inner items.
+func (it *Item) ChildText(namespace, name string) (string, bool) {
+	var found string
+	ok := false
+	_ = EachChild(it.content, func(ns, n, text string) {
+		if !ok && ns == namespace && n == name {
+			found, ok = text, true
+		}
+	})
+	return found, ok
+}
+
+// EachChild calls f for each child of an element, with its namespace, name and direct text.
+func EachChild(content []byte, f func(namespace, name, text string)) error {
+	e, err := readElement(content)
+	if err != nil {
+		return err
+	}
+	for _, k := range e.kids {
+		if k.element != nil {
+			f(k.name.Space, k.name.Local, k.element.text())
+		}
+	}
+	return nil
+}
+
+// Problem is a defect of a part of a document.
+type Problem struct {
+	Line   int
+	ID     string // id of the item, if it has one
+	Reason string
+	// Warning is true if nothing was skipped because of the problem.
+	Warning bool
+}
+
+func (p Problem) String() string {
+	s := fmt.Sprintf("line %d: ", p.Line)
+	if p.ID != "" {
+		s += "item " + brief(p.ID) + ": "
+	}
+	s += p.Reason
+	if !p.Warning {
+		s += "; skipped"
+	}
+	return s
+}
+
+// Sharing is the sx:sharing of a document (section 2.1). Zero times are absent.
+type Sharing struct {
+	Since, Until time.Time
+	Version      string
+	Window       int // days; 0 when absent
+	Related      []Related
+}
+
+// Related is a feed that is related to a document (section 2.2).
+type Related struct {
+	Link, Title  string
+	Type         string // complete or aggregated
+	Since, Until time.Time
+}
+
+// Document is a document with items.
+type Document struct {
+	Kind Kind
+	// Sharing is nil in a document without one; see [Document.SetSharing].
+	Sharing *Sharing
+	// Problems are the first problems, MoreProblems is the number of further ones.
+	Problems     []Problem
+	MoreProblems int
+	// Plain is the number of items without an sx:sync, which are not merged.
+	Plain int
+	// Known is the number of items that [ParseNews] skipped as known.
+	Known int
+
+	plainLine, dateLine int // lines of the first item without an sx:sync, and of the first date not [inForm]
+
+	root, container element  // without inner elements
+	head            *element // head of OPML
+	sharing         *element // sx:sharing that was read; nil to write Sharing
+	kids            []*Item
+	byID            map[string]*Item
+}
+
+// Item returns the item with an id, or nil.
+func (d *Document) Item(id string) *Item { return d.byID[id] }
+
+// Len returns the number of items.
+func (d *Document) Len() int { return len(d.byID) }
+
+// Items returns the items in the order of the document.
+func (d *Document) Items() []*Item {
+	out := make([]*Item, 0, len(d.byID))
+	var down func(kids []*Item)
+	down = func(kids []*Item) {
+		for _, it := range kids {
+			if !it.inert {
+				out = append(out, it)
+			}
+			down(it.kids)
+		}
+	}
+	down(d.kids)
+	return out
+}
+
+// Faults returns Problems, and warnings of breaches of the specification that the parser tolerates. An
+// item often has the same breach as all others, so only the first one is named.
+func (d *Document) Faults() []Problem {
+	out := slices.Clip(d.Problems)
+	if d.Plain > 0 {
+		out = append(out, Problem{Line: d.plainLine, Warning: true,
+			Reason: fmt.Sprintf("%s without sx:sync (section 2.3), not merged", humanize.Count(d.Plain, d.Kind.String()))})
+	}
+	if d.dateLine > 0 {
+		out = append(out, Problem{Line: d.dateLine, Warning: true, Reason: "a date is not in GMT with a year of four digits (section 1.2)"})
+	}
+	return out
+}
+
+// maxProblems is the maximum number of problems that are kept.
+const maxProblems = 1000
+
+func (d *Document) problem(p Problem) {
+	if len(d.Problems) >= maxProblems {
+		d.MoreProblems++
+		return
+	}
+	d.Problems = append(d.Problems, p)
+}

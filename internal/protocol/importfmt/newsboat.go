@@ -1,0 +1,217 @@
+package importfmt
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/text/humanize"
+)
+
+// Newsboat reads newsboat's file urls, a line for a feed: its URL, exec: with a command or filter:
+// with a command and a URL; or query: with a name and an expression of its filter language. Tags
+// follow: a tag that begins with ~ is the title, and the tag ! hides the feed. A token may stand in
+// double quotes; # begins a comment.
+func Newsboat(urls string) *Library {
+	lib := &Library{}
+	n := 0
+	for line := range strings.Lines(urls) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		tokens := tokens(line)
+		if len(tokens) == 0 {
+			continue
+		}
+		note := func(format string, a ...any) {
+			lib.Notes = append(lib.Notes, fmt.Sprintf("line %d: ", n)+fmt.Sprintf(format, a...))
+		}
+		url, tags := tokens[0], tokens[1:]
+		switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
+		case "query":
+			lib.query(rest, note)
+		case "filter":
+			command, target, ok := strings.Cut(rest, ":")
+			if !ok || command == "" || target == "" {
+				note("filter: must be followed by a command, a colon and a URL")
+				continue
+			}
+			lib.tagged(Feed{URL: target, Filter: command, Key: url}, tags)
+		default:
+			lib.tagged(Feed{URL: url, Key: url}, tags)
+		}
+	}
+	return lib
+}
+
+// tagged adds a feed with newsboat's tags.
+func (l *Library) tagged(f Feed, tags []string) {
+	for _, t := range tags {
+		switch {
+		case strings.HasPrefix(t, "~"):
+			if f.Title == "" { // the first counts, as in newsboat
+				f.Title = oneLine(t[1:])
+			}
+		case t == "!":
+		default:
+			if c := tagFolder(t); c != "" {
+				f.Categories = append(f.Categories, c)
+			}
+		}
+	}
+	l.add(f)
+}
+
+// tokens splits a line as newsboat does. Within double quotes a backslash escapes the next
+// character, and \n, \r and \t are control characters; outside quotes a backslash is a plain
+// character.
+func tokens(line string) (out []string) {
+	for {
+		line = strings.TrimLeft(line, " \t\r\n")
+		if line == "" || line[0] == '#' {
+			return out
+		}
+		if line[0] != '"' {
+			end := strings.IndexAny(line, " \t\r\n")
+			if end < 0 {
+				end = len(line)
+			}
+			out = append(out, line[:end])
+			line = line[end:]
+			continue
+		}
+		var b strings.Builder
+		i := 1
+		for ; i < len(line) && line[i] != '"'; i++ {
+			c := line[i]
+			if c == '\\' && i+1 < len(line) {
+				i++
+				switch c = line[i]; c {
+				case 'n':
+					c = '\n'
+				case 'r':
+					c = '\r'
+				case 't':
+					c = '\t'
+				}
+			}
+			b.WriteByte(c)
+		}
+		out = append(out, b.String())
+		line = line[min(i+1, len(line)):]
+	}
+}
+
+// query adds a saved query, NAME:EXPRESSION. A name stands in quotes of its own if it
+// has a colon.
+func (l *Library) query(text string, note func(string, ...any)) {
+	name, expr := "", ""
+	if strings.HasPrefix(text, `"`) {
+		parts := strings.SplitN(text[1:], `"`, 2)
+		if len(parts) == 2 {
+			name, expr = parts[0], strings.TrimPrefix(parts[1], ":")
+		}
+	} else {
+		name, expr, _ = strings.Cut(text, ":")
+	}
+	if name == "" || strings.TrimSpace(expr) == "" {
+		note("query: must be followed by a name, a colon and an expression")
+		return
+	}
+	q := Query{Name: QueryName(name)}
+	if q.Name != name {
+		note("the query %q is saved as %q", name, q.Name)
+	}
+	q.Text, q.Err = Translate(expr)
+	l.Queries = append(l.Queries, q)
+}
+
+// QueryName returns a valid name of a saved query.
+func QueryName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		switch {
+		case r == '/':
+			return '-'
+		case !unicode.IsGraphic(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(name, ""))
+	name = strings.TrimRight(strings.TrimLeft(strings.TrimSpace(name), ". "), "~ ")
+	for len(name) > 200 {
+		r := []rune(name)
+		name = strings.TrimSpace(string(r[:len(r)-1]))
+	}
+	if query.CheckName(name) != nil {
+		return "query"
+	}
+	return name
+}
+
+// Config is the part of newsboat's configuration that can be imported.
+type Config struct {
+	Cache string   // the file of its database, "" for the usual place; may begin with "~/"
+	Rules []Rule   // of its killfile, lines "ignore-article"
+	Notes []string // remarks on settings that are not imported
+}
+
+// Rule selects entries that the user never wants to see.
+type Rule struct {
+	Source string // as the user wrote it
+	// Feed is the URL of the feed to which the rule applies, as in the list of feeds, "" for all
+	// feeds.
+	Feed  string
+	Query string // in the language of lektor-query(7), if Err is nil
+	Err   error  // why the query cannot be translated
+}
+
+// NewsboatConfig reads newsboat's file config.
+func NewsboatConfig(config string) (c Config) {
+	keys := 0
+	for line := range strings.Lines(config) {
+		t := tokens(strings.TrimRight(line, "\r\n"))
+		if len(t) < 2 {
+			continue
+		}
+		switch t[0] {
+		case "cache-file":
+			c.Cache = t[1]
+		case "urls-source":
+			if t[1] != "local" {
+				c.Notes = append(c.Notes, "its feeds come from "+t[1]+" and cannot be read here: export them from there as OPML, and import this")
+			}
+		case "ignore-article":
+			c.Rules = append(c.Rules, ignored(oneLine(line), t[1:]))
+		case "bind-key", "bind", "macro":
+			keys++
+		case "include":
+			c.Notes = append(c.Notes, "include "+t[1]+": only the file config itself is read")
+		}
+	}
+	if keys > 0 {
+		c.Notes = append(c.Notes, humanize.Count(keys, "line")+" bind-key or macro not imported: set keys in etc/view/keys, see lektor-view-tui(1)")
+	}
+	return c
+}
+
+// ignored makes a rule of the words of ignore-article: "*" or the URL of a feed, and an
+// expression of the filter language.
+func ignored(source string, words []string) Rule {
+	r := Rule{Source: source}
+	switch {
+	case len(words) < 2:
+		r.Err = errors.New("it has no expression")
+		return r
+	case strings.HasPrefix(words[0], "regex:"):
+		r.Err = errors.New("a regular expression cannot select feeds")
+		return r
+	case words[0] != "*":
+		r.Feed = words[0]
+	}
+	r.Query, r.Err = Translate(words[1])
+	return r
+}

@@ -1,0 +1,359 @@
+package rsscloud
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/encoding/charmap"
+
+	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/text/termsafe"
+)
+
+// Limits of an XML-RPC message:
+const (
+	MaxMessage = 64 << 10 // bytes
+	maxDepth   = 32       // nesting of elements
+	maxValues  = 4096
+)
+
+// Value is an XML-RPC value. Scalars are kept as text, because peers omit types and write
+// numbers as strings.
+type Value struct {
+	Text string // text of a scalar, without white space around it
+	// Exact is the text with white space, for example for a password.
+	Exact string
+	// Binary reports whether the value was base64. Exact then holds the decoded bytes.
+	Binary bool
+	// List holds the elements of an array. IsList distinguishes an empty array from a
+	// scalar.
+	List   []Value
+	IsList bool
+	// Members are the members of a struct, or nil.
+	Members map[string]Value
+}
+
+// Strings returns the texts of an array, or the text of a scalar as a list.
+func (v Value) Strings() []string {
+	if !v.IsList {
+		if v.Text == "" {
+			return nil
+		}
+		return []string{v.Text}
+	}
+	var out []string
+	for _, e := range v.List {
+		if e.Text != "" {
+			out = append(out, e.Text)
+		}
+	}
+	return out
+}
+
+// True reports whether a scalar is "1" or "true", in any case.
+func (v Value) True() bool {
+	return v.Text == "1" || strings.EqualFold(v.Text, "true")
+}
+
+// Message is a methodCall or a methodResponse.
+type Message struct {
+	// Method is the name of the called procedure; "" in a response.
+	Method string
+	Params []Value
+	Fault  *Fault // in a response
+}
+
+// Fault is the error of an XML-RPC server.
+type Fault struct {
+	Code int
+	Text string // text of the server, not cleaned
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("fault %d: %s", f.Code, termsafe.Brief(f.Text)) }
+
+// SOAPError is the error for a peer that uses SOAP. No known rssCloud peer still does, so
+// SOAP is not supported.
+type SOAPError struct{}
+
+func (*SOAPError) Error() string {
+	return "SOAP is not supported, only http-post, https-post and xml-rpc"
+}
+
+// errTooDeep and errTooMany limit the cost of a message.
+var (
+	errTooDeep = fmt.Errorf("XML-RPC nested more than %d deep", maxDepth)
+	errTooMany = fmt.Errorf("XML-RPC of more than %d values", maxValues)
+)
+
+// Decode decodes an XML-RPC message of at most [MaxMessage] bytes. It accepts values
+// without a type, numbers as strings, and params without a value. Its time and memory are
+// bounded for any input. A SOAP envelope is a [SOAPError].
+func Decode(data []byte) (*Message, error) { return DecodeLong(data, MaxMessage) }
+
+// DecodeLong is Decode with another limit, in bytes.
+func DecodeLong(data []byte, most int) (*Message, error) {
+	if len(data) > most {
+		return nil, fmt.Errorf("XML-RPC of more than %d bytes", most)
+	}
+	in := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(bytes.TrimSpace(data), []byte("\ufeff"))))
+	in.Strict = false
+	in.CharsetReader = latin1
+	d := xml.NewTokenDecoder(&bounded{in: in})
+	d.Strict = false
+	for {
+		t, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			err = errors.New("not XML-RPC: there is no element in it")
+		}
+		if err != nil {
+			return nil, err
+		}
+		start, ok := t.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		switch strings.ToLower(start.Name.Local) {
+		case "methodcall", "methodresponse":
+			var root element
+			if err := d.DecodeElement(&root, &start); err != nil {
+				return nil, err
+			}
+			return root.message()
+		case "envelope":
+			return nil, &SOAPError{}
+		}
+		return nil, fmt.Errorf("not XML-RPC: the element is <%s>", termsafe.Brief(start.Name.Local))
+	}
+}
+
+// latin1 reads all charsets but UTF-8 as Latin-1: in practice, XML-RPC is ASCII whatever
+// its header says.
+func latin1(_ string, in io.Reader) (io.Reader, error) {
+	return charmap.ISO8859_1.NewDecoder().Reader(in), nil
+}
+
+// bounded passes on tokens while the message is within the limits.
+type bounded struct {
+	in                      *xml.Decoder
+	depth, values, elements int
+}
+
+func (b *bounded) Token() (xml.Token, error) {
+	t, err := b.in.Token()
+	switch t := t.(type) {
+	case xml.StartElement:
+		if strings.EqualFold(t.Name.Local, "value") {
+			b.values++
+		}
+		b.depth++
+		b.elements++
+	case xml.EndElement:
+		b.depth--
+	}
+	switch {
+	case b.depth > maxDepth:
+		return nil, errTooDeep
+	case b.values > maxValues, b.elements > 8*maxValues:
+		return nil, errTooMany
+	}
+	return t, err
+}
+
+// element is an element of a message, with the text directly in it.
+type element struct {
+	XMLName  xml.Name
+	Text     string    `xml:",chardata"`
+	Children []element `xml:",any"`
+}
+
+func (e *element) name() string { return strings.ToLower(e.XMLName.Local) }
+
+// all returns the children with a name.
+func (e *element) all(name string) iter.Seq[*element] {
+	return func(yield func(*element) bool) {
+		for i := range e.Children {
+			if c := &e.Children[i]; c.name() == name && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+func (e *element) text() string { return strings.TrimSpace(e.Text) }
+
+func (e *element) message() (*Message, error) {
+	m := &Message{}
+	var bad error
+	read := func(value *element) Value {
+		v, err := value.value()
+		bad = cmp.Or(bad, err)
+		return v
+	}
+	for method := range e.all("methodname") {
+		m.Method = method.text()
+	}
+	for params := range e.all("params") {
+		for param := range params.all("param") {
+			v := Value{Text: param.text()}
+			for value := range param.all("value") {
+				v = read(value)
+				break
+			}
+			m.Params = append(m.Params, v)
+		}
+	}
+	for fault := range e.all("fault") {
+		m.Fault = &Fault{}
+		for value := range fault.all("value") {
+			v := read(value)
+			code, _ := strconv.Atoi(v.Members["faultCode"].Text)
+			m.Fault = &Fault{Code: code, Text: v.Members["faultString"].Text}
+		}
+	}
+	if bad != nil {
+		return nil, bad
+	}
+	return m, nil
+}
+
+// value reads a <value>. It fails if base64 is invalid.
+func (e *element) value() (v Value, err error) {
+	if len(e.Children) == 0 {
+		return Value{Text: e.text(), Exact: e.Text}, nil
+	}
+	read := func(value *element) Value {
+		inner, bad := value.value()
+		err = cmp.Or(err, bad)
+		return inner
+	}
+	switch typed := &e.Children[0]; typed.name() {
+	case "array":
+		v = Value{IsList: true}
+		for data := range typed.all("data") {
+			for value := range data.all("value") {
+				v.List = append(v.List, read(value))
+			}
+		}
+		return v, err
+	case "struct":
+		v = Value{Members: map[string]Value{}}
+		for member := range typed.all("member") {
+			key, content := "", Value{}
+			for name := range member.all("name") {
+				key = name.text()
+			}
+			for value := range member.all("value") {
+				content = read(value)
+			}
+			v.Members[key] = content
+		}
+		return v, err
+	case "base64":
+		b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(typed.Text), ""))
+		if err != nil {
+			return Value{}, errors.New("invalid base64")
+		}
+		return Value{Text: strings.TrimSpace(string(b)), Exact: string(b), Binary: true}, nil
+	default:
+		return Value{Text: typed.text(), Exact: typed.Text}, nil
+	}
+}
+
+// EncodeCall returns a methodCall. Parameters are strings, ints, bools and []string.
+func EncodeCall(method string, params ...any) []byte {
+	var b bytes.Buffer
+	b.WriteString(xml.Header + "<methodCall><methodName>")
+	escape(&b, method)
+	b.WriteString("</methodName><params>")
+	for _, p := range params {
+		b.WriteString("<param>")
+		encode(&b, p)
+		b.WriteString("</param>")
+	}
+	b.WriteString("</params></methodCall>\n")
+	return b.Bytes()
+}
+
+// EncodeResponse returns a methodResponse with one value, of a type as for [EncodeCall].
+func EncodeResponse(value any) []byte {
+	var b bytes.Buffer
+	b.WriteString(xml.Header + "<methodResponse><params><param>")
+	encode(&b, value)
+	b.WriteString("</param></params></methodResponse>\n")
+	return b.Bytes()
+}
+
+// EncodeFault returns a methodResponse with a fault.
+func EncodeFault(code int, text string) []byte {
+	var b bytes.Buffer
+	b.WriteString(xml.Header + "<methodResponse><fault><value><struct><member><name>faultCode</name>")
+	encode(&b, code)
+	b.WriteString("</member><member><name>faultString</name>")
+	encode(&b, text)
+	b.WriteString("</member></struct></value></fault></methodResponse>\n")
+	return b.Bytes()
+}
+
+func encode(b *bytes.Buffer, v any) {
+	b.WriteString("<value>")
+	switch v := v.(type) {
+	case int:
+		fmt.Fprintf(b, "<int>%d</int>", v)
+	case bool:
+		n := 0
+		if v {
+			n = 1
+		}
+		fmt.Fprintf(b, "<boolean>%d</boolean>", n)
+	case []string:
+		b.WriteString("<array><data>")
+		for _, s := range v {
+			encode(b, s)
+		}
+		b.WriteString("</data></array>")
+	default:
+		b.WriteString("<string>")
+		escape(b, fmt.Sprint(v))
+		b.WriteString("</string>")
+	}
+	b.WriteString("</value>")
+}
+
+func escape(b *bytes.Buffer, s string) { _ = xml.EscapeText(b, []byte(s)) } // a Buffer never fails
+
+// unreadableError is the error for a successful answer that is not XML-RPC.
+type unreadableError struct{ error }
+
+// Call calls a procedure of an XML-RPC server and returns its result. The error is a
+// [Fault] of the server, or one of package fetch. server holds the URL and options; Call
+// sets its body.
+func Call(ctx context.Context, c *fetch.Client, server fetch.Post, method string, params ...any) (Value, error) {
+	server.ContentType, server.Body = "text/xml", EncodeCall(method, params...)
+	a, err := c.Post(ctx, &server)
+	if err != nil {
+		return Value{}, err
+	}
+	m, err := Decode(a.Body)
+	switch {
+	case err != nil && !a.Success():
+		return Value{}, a.Error("not an answer to " + method)
+	case err != nil:
+		return Value{}, &unreadableError{fmt.Errorf("%s: the answer to %s: %w", a.FinalURL, method, err)}
+	case m.Fault != nil:
+		return Value{}, m.Fault
+	case !a.Success():
+		return Value{}, a.Error("not an answer to " + method)
+	case len(m.Params) == 0:
+		return Value{}, nil
+	}
+	return m.Params[0], nil
+}

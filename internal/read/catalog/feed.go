@@ -1,0 +1,302 @@
+package catalog
+
+import (
+	"maps"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Feed is a feed in a snapshot, with the names of its entries. It does not change. The entries have
+// numbers, by which later versions of the feed mean the same ones.
+type Feed struct {
+	Hash  string
+	About *feedstate.About // nil if the feed is not in src/
+
+	Shown  int // number of entries that are not trashed
+	Unread int // of these
+	Flags  Flags
+	newest int64 // when the last of these was delivered, in microseconds of Unix time; 0 for none
+
+	number uint32 // in a snapshot
+	hosts  *hosts
+	names  []name
+	states []state
+	kept   map[uint32]lektordir.Ref // entries of which names and states are not all, by number
+	gone   int                      // number of entries that are no more
+}
+
+// name is the parts of a unique name that lektor-fetch makes. It is zero for another name.
+type name struct {
+	micros   int64 // Unix time
+	identity uint64
+	pid, seq uint32
+}
+
+// Flags is a set of the letters A to Z and a to z, as bits.
+type Flags uint64
+
+// state is the flags and the place of an entry, and the number of the host in its name.
+type state uint64
+
+const (
+	letters         = 52
+	onlyFlags state = 1<<letters - 1
+	inNew     state = 1 << letters
+	gone      state = inNew << 1 // it is no more
+	odd       state = inNew << 2 // its unique name is of another form
+	whole     state = inNew << 3 // it is in Feed.kept
+	hostShift       = letters + 4
+	hosted    state = (1<<(64-hostShift) - 1) << hostShift
+	mostHosts       = 1 << (64 - hostShift)
+)
+
+// FlagsOf returns the set of some letters; others are left out.
+func FlagsOf(list string) (f Flags) {
+	for _, c := range []byte(list) {
+		if c >= 'A' && c <= 'Z' {
+			f |= 1 << (c - 'A')
+		} else if c >= 'a' && c <= 'z' {
+			f |= 1 << (c - 'a' + 26)
+		}
+	}
+	return f
+}
+
+// String returns the letters in the order of ASCII.
+func (f Flags) String() string {
+	b := make([]byte, 0, 8)
+	for ; f != 0; f &= f - 1 {
+		c := byte(bits.TrailingZeros64(uint64(f)))
+		if c < 26 {
+			b = append(b, 'A'+c)
+		} else {
+			b = append(b, 'a'+c-26)
+		}
+	}
+	return string(b)
+}
+
+var (
+	read    = FlagsOf("S")
+	trashed = FlagsOf("T")
+)
+
+// Entry is an entry in a snapshot.
+type Entry struct {
+	Feed  *Feed
+	place uint32 // its number
+}
+
+// Flags returns the flags of the entry.
+func (e Entry) Flags() Flags { return Flags(e.Feed.states[e.place] & onlyFlags) }
+
+// Has reports whether the entry has one of some flags.
+func (e Entry) Has(f Flags) bool { return e.Flags()&f != 0 }
+
+// Unread reports whether the entry is not marked as read.
+func (e Entry) Unread() bool { return e.Feed.states[e.place]&inNew != 0 || !e.Has(read) }
+
+// Trashed reports whether viewers do not list the entry.
+func (e Entry) Trashed() bool { return e.Has(trashed) }
+
+// Micros returns when the entry was delivered, in microseconds of Unix time.
+func (e Entry) Micros() int64 {
+	if e.Feed.states[e.place]&odd != 0 {
+		return e.Feed.kept[e.place].Delivered().UnixMicro()
+	}
+	return e.Feed.names[e.place].micros
+}
+
+// Ref returns the names of the entry.
+func (e Entry) Ref() lektordir.Ref { return e.Feed.ref(int(e.place)) }
+
+// Newest returns when the last entry was delivered of those that are not trashed, zero if there is none.
+func (f *Feed) Newest() time.Time {
+	if f.Shown == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(f.newest)
+}
+
+// Entries returns the entries of the feed, by time of delivery.
+func (f *Feed) Entries() []lektordir.Ref {
+	list := make([]lektordir.Ref, 0, len(f.names)-f.gone)
+	for i, s := range f.states {
+		if s&gone == 0 {
+			list = append(list, f.ref(i))
+		}
+	}
+	slices.SortFunc(list, lektordir.Ref.Compare)
+	return list
+}
+
+// Came returns the entries that the feed has and has never had until an earlier version of it, by time of
+// delivery; nil stands for a feed without entries. An entry that was hidden by a newer version of it and is
+// listed again, because that was removed, has not come.
+func (f *Feed) Came(earlier *Feed) []lektordir.Ref {
+	if earlier == nil {
+		earlier = &Feed{Hash: f.Hash}
+	}
+	had := map[string]bool{}
+	same := f.number == earlier.number && f.hosts == earlier.hosts
+	if !same { // it was numbered anew
+		for i := range earlier.names {
+			had[earlier.ref(i).Unique] = true
+		}
+	}
+	var list []lektordir.Ref
+	for i, s := range f.states {
+		if s&gone == 0 && (!same || i >= len(earlier.names)) && !had[f.ref(i).Unique] {
+			list = append(list, f.ref(i))
+		}
+	}
+	slices.SortFunc(list, lektordir.Ref.Compare)
+	return list
+}
+
+func (f *Feed) ref(i int) lektordir.Ref {
+	s := f.states[i]
+	if s&whole != 0 {
+		return f.kept[uint32(i)]
+	}
+	r := lektordir.Ref{Feed: f.Hash, Unique: f.names[i].unique(f.hosts.name(s)), Place: lektordir.New}
+	if s&inNew == 0 {
+		r.Place, r.Info = lektordir.Cur, "2,"+Flags(s&onlyFlags).String()
+	}
+	return r
+}
+
+func (n name) unique(host string) string {
+	var id [16]byte
+	digits := strconv.AppendUint(id[:0], n.identity, 16)
+	return entryname.Unique(time.UnixMicro(n.micros), int(n.pid), int64(n.seq), "0000000000000000"[len(digits):]+string(digits), host)
+}
+
+// hosts are the names of hosts in the names of entries.
+type hosts struct {
+	mu    sync.RWMutex
+	names []string
+}
+
+func (h *hosts) name(s state) string {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.names[s>>hostShift]
+}
+
+// number returns the number of a host; ok is false if there are too many.
+func (h *hosts) number(host string) (n int, ok bool) {
+	h.mu.RLock()
+	n = slices.Index(h.names, host)
+	h.mu.RUnlock()
+	if n >= 0 {
+		return n, true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if n = slices.Index(h.names, host); n >= 0 {
+		return n, true
+	}
+	if len(h.names) == mostHosts {
+		return 0, false
+	}
+	h.names = append(h.names, strings.Clone(host))
+	return len(h.names) - 1, true
+}
+
+// key identifies an entry of a feed by its unique name.
+type key struct {
+	name
+	host state
+	odd  string // a name of another form
+}
+
+// pack returns the key of a unique name.
+func (f *Feed) pack(unique string) key {
+	p, ok := entryname.Split(unique)
+	if ok {
+		n := name{micros: entryname.Delivered(unique).UnixMicro(), pid: uint32(p.PID), seq: uint32(p.Seq)}
+		n.identity, _ = strconv.ParseUint(p.Identity, 16, 64)
+		if host, ok := f.hosts.number(p.Host); ok && n.unique(p.Host) == unique {
+			return key{name: n, host: state(host)}
+		}
+	}
+	return key{odd: unique}
+}
+
+func (f *Feed) keyOf(i int) key {
+	if f.states[i]&odd != 0 {
+		return key{odd: f.kept[uint32(i)].Unique}
+	}
+	return key{name: f.names[i], host: f.states[i] >> hostShift}
+}
+
+// with returns the feed with the entries that it has now. It shares with f all that did not change: a mark
+// changes the states alone, and entries that have come are appended.
+func (f *Feed) with(refs []lektordir.Ref) *Feed {
+	next := &Feed{Hash: f.Hash, About: f.About, number: f.number, hosts: f.hosts, names: f.names, kept: maps.Clone(f.kept)}
+	known := make(map[key]int, len(f.names))
+	next.states = make([]state, len(f.names), max(len(f.names), len(refs)))
+	for i, s := range f.states {
+		known[f.keyOf(i)] = i
+		next.states[i] = s | gone
+	}
+	if f.names == nil {
+		next.names = make([]name, 0, len(refs))
+	}
+	for _, r := range refs {
+		k := f.pack(r.Unique)
+		i, ok := known[k]
+		if !ok {
+			i = len(next.names)
+			next.names, next.states = append(next.names, k.name), append(next.states, 0)
+		}
+		s := k.host<<hostShift | state(FlagsOf(r.Flags()))
+		if r.Place == lektordir.New {
+			s |= inNew
+		}
+		if k.odd != "" {
+			s |= odd
+		}
+		if next.states[i] = s; s&odd != 0 || next.ref(i) != r {
+			next.states[i] |= whole
+			if next.kept == nil {
+				next.kept = map[uint32]lektordir.Ref{}
+			}
+			next.kept[uint32(i)] = r
+		}
+	}
+	if len(next.names) == len(f.names) && slices.Equal(next.states, f.states) && maps.Equal(next.kept, f.kept) {
+		return f
+	}
+	next.count()
+	return next
+}
+
+// count counts the entries.
+func (f *Feed) count() {
+	for i, s := range f.states {
+		e := Entry{f, uint32(i)}
+		switch {
+		case s&gone != 0:
+			f.gone++
+			continue
+		case e.Trashed():
+			continue
+		case e.Unread():
+			f.Unread++
+		}
+		f.Flags |= e.Flags()
+		if f.Shown++; f.Shown == 1 || e.Micros() > f.newest {
+			f.newest = e.Micros()
+		}
+	}
+}

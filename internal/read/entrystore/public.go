@@ -1,0 +1,83 @@
+package entrystore
+
+import (
+	"slices"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/files/textfile"
+	"github.com/lektordir/lektor/internal/text/redact"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Public returns an entry as it may be published: without user names and passwords in URLs, and
+// without invalid links, see [feedconv.IsLink], which other programs or earlier versions may have
+// stored. It replaces an article by the feed's own text, so if the content was read,
+// [lektordir.FieldFeedContent] must have been read too.
+func Public(e *lektordir.Entry) *lektordir.Entry {
+	p := *e
+	if p.FullText.URL != "" {
+		p.Content, p.Type = p.FeedContent, p.FullText.Type
+		p.FeedContent, p.FullText = nil, lektordir.FullText{}
+	}
+	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL, &p.Rights,
+		&p.Source.Copyright, &p.Source.Image, &p.Source.Description} {
+		*s = redact.Text(*s)
+	}
+	for _, s := range []*string{&p.Link, &p.Comments, &p.Image, &p.Source.Link, &p.Source.URL, &p.Source.Image} {
+		*s = Followable(*s)
+	}
+	if textfile.IsText(p.Type) {
+		p.Content = []byte(redact.Text(string(p.Content)))
+	}
+	p.Categories = slices.Clone(p.Categories)
+	for i, c := range p.Categories {
+		p.Categories[i] = redact.Text(c)
+	}
+	p.Terms = slices.Clone(p.Terms)
+	for i := range p.Terms {
+		c := &p.Terms[i]
+		for _, s := range []*string{&c.Name, &c.Scheme, &c.Label, &c.Term} {
+			*s = redact.Text(*s)
+		}
+	}
+	p.Contributors = slices.Clone(p.Contributors)
+	for i, c := range p.Contributors {
+		p.Contributors[i] = redact.Text(c)
+	}
+	p.Relations = slices.DeleteFunc(slices.Clone(p.Relations), func(r lektordir.Relation) bool { return !feedconv.IsLink(r.URL) })
+	for i := range p.Relations {
+		r := &p.Relations[i]
+		r.Rel, r.URL, r.Title = redact.Text(r.Rel), redact.Text(r.URL), redact.Text(r.Title)
+	}
+	p.InReplyTo = slices.Clone(p.InReplyTo)
+	for i := range p.InReplyTo {
+		r := &p.InReplyTo[i]
+		r.Ref, r.URL, r.Source = redact.Text(r.Ref), Followable(redact.Text(r.URL)), Followable(redact.Text(r.Source))
+	}
+	p.People = slices.Clone(p.People)
+	for i := range p.People {
+		who := &p.People[i]
+		who.Name, who.Email, who.URL = redact.Text(who.Name), redact.Text(who.Email), Followable(redact.Text(who.URL))
+	}
+	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures), func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
+	for i := range p.Enclosures {
+		p.Enclosures[i].URL = redact.Text(p.Enclosures[i].URL)
+	}
+	return &p
+}
+
+// Own is like [Public], but keeps the article. It is for output that only the user reads, for
+// example mail.
+func Own(e *lektordir.Entry) *lektordir.Entry {
+	own := *e
+	own.FullText, own.FeedContent = lektordir.FullText{}, nil
+	return Public(&own)
+}
+
+// Followable returns url if it is a link, else "".
+func Followable(url string) string {
+	if !feedconv.IsLink(url) {
+		return ""
+	}
+	return url
+}

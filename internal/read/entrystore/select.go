@@ -1,0 +1,327 @@
+package entrystore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Selection specifies which entries to select.
+type Selection struct {
+	// Query selects entries. Trashed entries are selected only if it has a term about the flag T.
+	Query *query.Query
+	All   bool // select read entries too, even if the query has no term about flags
+	// Hidden selects trashed and withdrawn entries too, even if the query has no term about them.
+	Hidden bool
+	// Strict lists the directory strictly, see [lektordir.ListOptions]: for callers that
+	// forget, delete or unpublish what is not selected.
+	Strict bool
+	// Newest is the maximum number of entries, the newest ones; 0 means no limit.
+	Newest int
+	// Want is the fields to read of each entry. Entries that lack them are omitted.
+	Want lektordir.Fields
+	// Links, if not nil, selects only entries that have one of these links, in the form of
+	// [feedurl.Article], and are not of its feed, whose hash is the value.
+	Links map[string]string
+}
+
+// Index answers selections without reading the whole directory. See package index.
+type Index interface {
+	// Look returns a view of the index, nil if the directory has to be read. The error is that of
+	// ctx.
+	Look(ctx context.Context) (View, error)
+	// Failed is called with an error of a View.
+	Failed(error)
+	// Missed is called after the directory was read because the index could not answer. entries is
+	// the number of entries in the directory.
+	Missed(entries int)
+}
+
+// View is a consistent view of an [Index].
+type View interface {
+	// Find calls yield for all entries that may match, and possibly for others. The caller passes the
+	// error to [Index.Failed], unless ctx is done.
+	Find(ctx context.Context, w Wanted, yield func(Hit) bool) error
+	// Tallies counts the entries that a list shows, by feed hash.
+	Tallies() (map[string]Tally, error)
+	// Dates calls yield for the entries that a list shows, with their pubdates.
+	Dates(ctx context.Context, yield func(ref lektordir.Ref, pubdate time.Time)) error
+	// Complaints returns the errors that [lektordir.Dir.List] would return.
+	Complaints() []error
+	Close()
+}
+
+// Tally is the number of entries that are not trashed: all, unread and flagged ones.
+type Tally struct{ All, Unread, Flagged int }
+
+// Add counts an entry that is not trashed.
+func (t *Tally) Add(r lektordir.Ref) {
+	t.All++
+	if r.Unread() {
+		t.Unread++
+	}
+	if r.HasFlag('F') {
+		t.Flagged++
+	}
+}
+
+// Plus adds another tally.
+func (t *Tally) Plus(o Tally) {
+	t.All += o.All
+	t.Unread += o.Unread
+	t.Flagged += o.Flagged
+}
+
+// Wanted specifies the entries to find in a [View].
+type Wanted struct {
+	Query   *query.Query
+	Matcher *query.Matcher
+	Now     time.Time
+	// OnlyUnread and SkipTrashed exclude entries, and Withdrawn includes entries, in addition to the
+	// query.
+	OnlyUnread, SkipTrashed, Withdrawn bool
+	Folders                            func(feed string) []string // folders of a feed by its hash
+	Want                               lektordir.Fields           // fields to return, besides those that the query needs
+	Links                              map[string]string          // see [Selection]
+	// Enough, if it is not nil, reports whether entries dated t or earlier can be skipped.
+	Enough func(time.Time) bool
+}
+
+// Hit is an entry found in an [Index].
+type Hit struct {
+	Ref lektordir.Ref
+	// Feed is the result of [Record.Feed]; nil if the index does not have it.
+	Feed  *lektordir.Feed
+	Entry lektordir.Entry // with the fields of Have
+	Have  lektordir.Fields
+	// Repeat is that of [query.Subject], if the query mentions it, and valid after the View is closed.
+	Repeat func() bool
+	// Words reports which words the entry has, see [query.Subject]. It may be called concurrently
+	// until the View is closed.
+	Words func(folded string) query.Verdict
+}
+
+// Select returns the entries of a selection: oldest first if Newest is set, else in no particular
+// order. If the index cannot answer, Select reads the directory. If it has to open an entry that is
+// malformed, it omits that with a warning. The error is that of ctx.
+//
+// A record takes a few hundred bytes: it keeps the fields that lists show and sort by, and those of
+// Want.
+func (s *Store) Select(ctx context.Context, sel Selection) ([]*Record, error) {
+	found, ok, err := s.Indexed(ctx, sel)
+	if ok || err != nil {
+		return found, err
+	}
+	return s.scan(ctx, sel)
+}
+
+// Indexed is like [Store.Select], but never reads the directory: ok is false if the index cannot
+// answer. The error is that of ctx.
+func (s *Store) Indexed(ctx context.Context, sel Selection) (found []*Record, ok bool, err error) {
+	ok, err = s.look(ctx, func(v View) (err error) {
+		found, err = s.find(ctx, v, sel)
+		return err
+	})
+	return found, ok, err
+}
+
+// look calls f with a view of the index. It reports false if the directory has to be read instead;
+// the results of f must be ignored then. The error is that of ctx.
+func (s *Store) look(ctx context.Context, f func(View) error) (ok bool, err error) {
+	if s.Index == nil {
+		return false, nil
+	}
+	view, err := s.Index.Look(ctx)
+	if view == nil || err != nil {
+		return false, err
+	}
+	err = f(view)
+	view.Close()
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if err != nil {
+		s.Index.Failed(err)
+	}
+	return err == nil, nil
+}
+
+// selecting is one run of [Store.Select].
+type selecting struct {
+	*Store
+	Selection
+	ctx     context.Context
+	matcher *query.Matcher
+	first   lektordir.Fields // fields that the query needs, except the content
+	pending []*Record        // found entries that may have to be read
+	found   []*Record
+	// oldest is the date of the oldest of the Newest entries; zero until that many were found.
+	oldest time.Time
+}
+
+func (s *Store) selecting(ctx context.Context, sel Selection) *selecting {
+	if sel.Newest > 0 {
+		sel.Want |= lektordir.FieldPubDate
+	}
+	if sel.Links != nil {
+		sel.Want |= linkFields
+	}
+	return &selecting{Store: s, Selection: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now), first: sel.Query.Fields() &^ lektordir.FieldContent}
+}
+
+// lookedAtOnce is the number of entries that are read in parallel.
+const lookedAtOnce = 1024
+
+// add adds an entry, unless its known fields show that the query does not select it.
+func (q *selecting) add(r *Record) error {
+	if !q.Query.Empty() {
+		switch r.Match(q.matcher) {
+		case query.No:
+			return nil
+		case query.Maybe:
+			r.maybe = true
+		}
+	}
+	if q.pending = append(q.pending, r); len(q.pending) < lookedAtOnce {
+		return nil
+	}
+	return q.decide()
+}
+
+// decide reads the pending entries, and keeps those that the query selects.
+func (q *selecting) decide() error {
+	kept, err := Filter(q.ctx, q.pending, func(r *Record) bool {
+		wanted := r.wanted(q.matcher, q.first, q.Want)
+		if q.Links != nil {
+			feed, linked := q.Links[feedurl.Article(r.URL())]
+			wanted = wanted && linked && feed != r.Ref.Feed
+		}
+		r.settle(q.Want)
+		return wanted
+	})
+	q.found = append(q.found, kept...)
+	clear(q.pending)
+	q.pending = q.pending[:0]
+	if q.Newest > 0 && len(q.found) > 2*q.Newest+lookedAtOnce {
+		q.trim()
+	}
+	return err
+}
+
+// trim sorts the entries newest first, and keeps Newest of them.
+func (q *selecting) trim() {
+	slices.SortFunc(q.found, func(a, b *Record) int { return ByDate(b, a) })
+	if len(q.found) >= q.Newest {
+		clear(q.found[q.Newest:])
+		q.found = q.found[:q.Newest]
+		q.oldest = q.found[q.Newest-1].Date()
+	}
+}
+
+// enough reports whether entries dated t or earlier can be skipped.
+func (q *selecting) enough(t time.Time) bool {
+	before := len(q.found)
+	if q.decide() != nil {
+		return true
+	}
+	if len(q.found) > before && len(q.found) >= q.Newest {
+		q.trim()
+	}
+	return !q.oldest.IsZero() && q.oldest.Unix() > t.Unix()
+}
+
+// end returns the entries found.
+func (q *selecting) end() ([]*Record, error) {
+	if err := q.decide(); err != nil {
+		return nil, err
+	}
+	if q.Newest > 0 {
+		q.trim()
+		slices.Reverse(q.found)
+	}
+	return q.found, nil
+}
+
+// onlyUnread, skipTrashed and withdrawn return the values of [Wanted]. A term about flags, trashed or
+// withdrawn entries in the query overrides the default.
+func (sel *Selection) onlyUnread() bool  { return !sel.All && !sel.Query.MentionsState() }
+func (sel *Selection) skipTrashed() bool { return !sel.Hidden && !sel.Query.MentionsTrash() }
+func (sel *Selection) withdrawn() bool   { return sel.Hidden || sel.Query.MentionsWithdrawn() }
+
+// find finds the entries of a selection in an index.
+func (s *Store) find(ctx context.Context, view View, sel Selection) ([]*Record, error) {
+	for _, err := range view.Complaints() {
+		s.Report(err)
+	}
+	q := s.selecting(ctx, sel)
+	w := Wanted{
+		Query: sel.Query, Matcher: q.matcher, Now: s.Now, OnlyUnread: sel.onlyUnread(),
+		SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Folders: s.Folders, Want: q.Want, Links: q.Links,
+	}
+	if sel.Newest > 0 {
+		w.Enough = q.enough
+	}
+	err := view.Find(ctx, w, func(h Hit) bool { return q.add(s.hit(h)) == nil })
+	if err != nil {
+		return nil, err
+	}
+	return q.end()
+}
+
+// scan finds the entries of a selection by reading the directory.
+func (s *Store) scan(ctx context.Context, sel Selection) ([]*Record, error) {
+	q := s.selecting(ctx, sel)
+	if sel.Query.MentionsRepeat() {
+		s.repeats(ctx)
+	}
+	onlyUnread := sel.onlyUnread()
+	total := 0
+	var bad []error
+	for refs, err := range s.Dir.ListFeeds(ctx, lektordir.ListOptions{SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Strict: sel.Strict}) {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			bad = append(bad, err)
+		}
+		total += len(refs)
+		for _, ref := range refs {
+			if onlyUnread && !ref.Unread() {
+				continue
+			}
+			if err := q.add(s.Record(ref)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	s.Report(errors.Join(bad...))
+	found, err := q.end()
+	if err == nil && s.Index != nil {
+		s.Index.Missed(total)
+	}
+	return found, err
+}
+
+// wanted reports whether the query selects the entry. It reads cheap fields first, and the content
+// only if it is needed.
+func (r *Record) wanted(m *query.Matcher, first, want lektordir.Fields) bool {
+	if !r.maybe {
+		return want == 0 || r.s.Usable(r.Read(want))
+	}
+	if !r.s.Usable(r.Read(want | first)) {
+		return false
+	}
+	verdict := r.Match(m)
+	if verdict == query.Maybe {
+		if !r.s.Usable(r.Read(first | lektordir.FieldContent | lektordir.FieldType)) {
+			return false
+		}
+		verdict = r.Match(m)
+	}
+	return verdict == query.Yes
+}

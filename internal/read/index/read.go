@@ -1,0 +1,157 @@
+package index
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/lektordir/lektor/internal/content/htmltext"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// fields are the fields of an entry that the index reads.
+const fields = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType |
+	lektordir.FieldCategories | lektordir.FieldEnclosures | lektordir.FieldReplaces | lektordir.FieldInReplyTo
+
+// maxText is the maximum size in bytes of a content that is indexed. A longer content makes the
+// entry odd.
+const maxText = 8 << 20
+
+// doc is an entry in the form of the index.
+type doc struct {
+	// odd means that the entry has to be read whenever it is asked about: what is
+	// missing may come, what the system refuses may be allowed, and where a link leads
+	// may change. Then nothing else is known.
+	odd bool
+	// ctime is that of the directory of the entry, in nanoseconds; 0 if it is odd. young
+	// means that the entry was perhaps still being written, as it was not renamed to its
+	// place as a whole.
+	ctime int64
+	young bool
+	// torn is true if the entry changed while it was read.
+	torn bool
+
+	entry lektordir.Entry
+	link  int64 // see linkOf
+	// folded are title, author and text of the content, folded, each with a newline
+	// after it, which stands in none of them.
+	folded string
+	words  []string
+	text   string // the words as the index wants them
+}
+
+// extras are the fields that few queries ask for.
+type extras struct {
+	Categories []string              `json:"c,omitempty"`
+	Enclosures []lektordir.Enclosure `json:"e,omitempty"`
+	Replaces   string                `json:"r,omitempty"`
+	InReplyTo  []lektordir.ReplyTo   `json:"t,omitempty"`
+}
+
+// more returns the extras as JSON, nil if there are none.
+func (d *doc) more() []byte {
+	x := extras{d.entry.Categories, d.entry.Enclosures, d.entry.Replaces, d.entry.InReplyTo}
+	if len(x.Categories)+len(x.Enclosures)+len(x.InReplyTo) == 0 && x.Replaces == "" {
+		return nil
+	}
+	b, err := json.Marshal(x)
+	if err != nil {
+		return nil // never for strings and numbers
+	}
+	return b
+}
+
+// read reads an entry for the index. It reports false if it is gone. Several may be
+// read at once, with a bag each.
+func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
+	var st unix.Stat_t
+	path := d.Path() + "/" + ref.Path()
+	if err := unix.Lstat(path, &st); err != nil {
+		if err == unix.ENOENT {
+			return nil, false
+		}
+		return &doc{odd: true}, true
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return &doc{odd: true}, true
+	}
+	// A rename sets only the ctime, and so does setting the times of a copy. A later write sets
+	// ctime and mtime.
+	out := &doc{ctime: unix.TimespecToNsec(st.Ctim)}
+	out.young = unix.TimespecToNsec(st.Mtim) >= out.ctime
+	e, err := d.ReadEntry(ref, fields|lektordir.FieldContent|lektordir.FieldFeed|lektordir.FieldLink|lektordir.FieldID)
+	// If the entry was moved meanwhile, and perhaps back, it may have been read in part.
+	if unix.Lstat(path, &st) != nil || unix.TimespecToNsec(st.Ctim) != out.ctime {
+		out.torn = true
+	}
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, false
+		}
+		return &doc{odd: true}, true
+	}
+	if unix.Lstat(path+"/id", &st) != nil || len(e.Content) > maxText {
+		return &doc{odd: true}, true
+	}
+	for _, text := range append([]string{e.Replaces}, e.Categories...) {
+		if !utf8.ValidString(text) {
+			return &doc{odd: true}, true
+		}
+	}
+	for _, enc := range e.Enclosures {
+		if !utf8.ValidString(enc.URL + enc.Type) {
+			return &doc{odd: true}, true
+		}
+	}
+	for _, to := range e.InReplyTo {
+		if !utf8.ValidString(to.Ref + to.URL + to.Type + to.Source) {
+			return &doc{odd: true}, true
+		}
+	}
+	out.folded = query.Fold(e.Title) + "\n" + query.Fold(e.Author) + "\n" + query.Fold(htmltext.Text(e.Content, e.Type)) + "\n"
+	out.words, out.text = b.of(out.folded)
+	out.link = linkOf(feedurl.Article(e.URL()))
+	e.Content = nil
+	out.entry = *e
+	return out, true
+}
+
+// linkOf returns the hash of a link in the form of [feedurl.Article], 0 for "".
+func linkOf(article string) int64 {
+	if article == "" {
+		return 0
+	}
+	return int64(mix(hash(offset, article)) | 1)
+}
+
+// readAtOnce is the number of entries that are read before they are processed.
+const readAtOnce = 256
+
+// newBags returns a bag for each processor.
+func newBags(common map[string]struct{}) []*bag {
+	bags := make([]*bag, workers.Size())
+	for i := range bags {
+		bags[i] = newBag(common)
+	}
+	return bags
+}
+
+// share calls f for 0 to n-1, with each bag by a goroutine of its own.
+func share(bags []*bag, n int, f func(i int, b *bag)) {
+	var work workers.Group
+	for w, b := range bags {
+		work.Go(func() error {
+			for i := w; i < n; i += len(bags) {
+				f(i, b)
+			}
+			return nil
+		})
+	}
+	_ = work.Wait() // they have no errors
+}

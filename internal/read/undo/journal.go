@@ -1,0 +1,365 @@
+// Package undo marks and removes entries for viewers, and records that in journals, by which
+// lektor-view undo takes it back.
+package undo
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/filelog"
+	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// The journal of each command is a file of its own, so that concurrent commands do not disturb
+// each other:
+//
+//	etc/view/undo/UID.NUMBER
+//
+// The number is one more than the user's greatest. The first line is the command, a tab and the
+// time at which it began. Each other line is a rename: the old path, a tab and the new path,
+// relative to the lektor-dir.
+//
+// A line is written before its rename, those of many entries a chunk at a time. So a kill leaves lines
+// too many, at most those of a chunk. Undo then finds these entries at their old paths. Lines are not
+// synced, as the renames are not either. The command
+// that writes the file, and undo, lock it. Entries are not locked.
+const (
+	// Dir is the directory of the journals, relative to the lektor-dir.
+	Dir = "etc/view/undo"
+	// MaxCommands is the number of commands of a user whose journals are kept.
+	MaxCommands  = 20
+	maxJournal   = 64 << 20 // bytes of one journal, enough for 300,000 entries
+	journalTries = 100
+	maxChunk     = 256 // lines
+)
+
+// journal is the journal of the running command; nil for a command that cannot be undone.
+type journal struct {
+	store   *entrystore.Store
+	command string
+	log     *filelog.Log // nil until an entry is moved
+	moves   int
+	ahead   []string // lines that are at the end of the log, of renames that are not made yet
+	written int64    // size of the log before them
+	chunk   int      // number of lines of the last chunk; 0 after a failure
+	max     int64
+	failed  error // why no more lines are written
+	warned  bool  // the user knows that undo will be incomplete
+
+	chain  *Chain // nil for a command
+	client string
+}
+
+// record writes a rename to the journal and makes it. If writing fails, it makes the rename
+// anyway and warns once. If the rename fails too, for example on a read-only disk, it returns
+// that error without the warning.
+func (j *journal) record(from, to string, rename func() error) error {
+	if j == nil {
+		return rename()
+	}
+	before, written := j.note(from, to)
+	err := rename()
+	switch {
+	case err != nil && written:
+		j.log.Cut(before)
+		j.ahead, j.chunk = nil, 0
+		j.moves--
+	case err != nil || j.failed == nil || j.warned:
+	case j.moves > 0:
+		j.store.S.Report.Warn("undo can take back only the first %d of these: %v", j.moves, j.failed)
+		j.warned = true
+	default:
+		j.store.S.Report.Warn("undo cannot take this back: %v", j.failed)
+		j.warned = true
+	}
+	return err
+}
+
+// note appends a line for a rename. It returns the size of the log before the line, and whether
+// the line was written.
+func (j *journal) note(from, to string) (before int64, written bool) {
+	if j.failed != nil {
+		return 0, false
+	}
+	if strings.ContainsAny(from, "\t\n") || strings.ContainsAny(to, "\t\n") {
+		j.store.S.Report.Warn("undo cannot take back %s: its name has a tab or a newline", from)
+		return 0, false
+	}
+	if j.failed = j.begin(); j.failed != nil {
+		return 0, false
+	}
+	line := from + "\t" + to + "\n"
+	if len(j.ahead) > 0 && j.ahead[0] == line {
+		before = j.written
+		j.ahead, j.written = j.ahead[1:], before+int64(len(line))
+		j.moves++
+		return before, true
+	}
+	j.forget()
+	before = j.log.Size()
+	if before+int64(len(line)) > j.max {
+		j.failed = errors.New("the journal of the command is full")
+	} else {
+		j.failed = j.log.Append([]byte(line))
+	}
+	if j.failed != nil {
+		return 0, false
+	}
+	j.moves++
+	return before, true
+}
+
+// announce writes lines before their renames, a chunk of them. It is for speed only: a line that is not
+// written is left to note.
+func (j *journal) announce(lines iter.Seq[string]) {
+	if j == nil || len(j.ahead) > 0 || j.failed != nil || j.log == nil {
+		return // the first rename creates the journal
+	}
+	j.chunk = min(max(2*j.chunk, 1), maxChunk)
+	if j.chunk == 1 {
+		return
+	}
+	var ahead []string
+	for line := range lines {
+		if strings.Count(line, "\t") != 1 || strings.Count(line, "\n") != 1 {
+			continue // note refuses it
+		}
+		if ahead = append(ahead, line); len(ahead) == j.chunk {
+			break
+		}
+	}
+	text, before := strings.Join(ahead, ""), j.log.Size()
+	if before+int64(len(text)) <= j.max && j.log.Append([]byte(text)) == nil {
+		j.ahead, j.written = ahead, before
+	}
+}
+
+// forget removes the lines of renames that will not be made in this order.
+func (j *journal) forget() {
+	if len(j.ahead) > 0 {
+		j.log.Cut(j.written)
+		j.ahead = nil
+	}
+}
+
+// close closes the journal, and removes it if it has no rename.
+func (j *journal) close() {
+	if j == nil || j.log == nil {
+		return
+	}
+	j.forget()
+	if j.moves == 0 {
+		_ = j.log.Remove()
+	}
+	_ = j.log.Close()
+}
+
+// begin creates the journal if it does not exist yet, and removes the journals of older commands.
+func (j *journal) begin() error {
+	if j.log != nil {
+		return nil
+	}
+	d := j.store.Dir
+	if err := atomicfile.NoLinks(d.Path(), "etc/view", Dir); err != nil {
+		return err
+	}
+	dir := d.Join(Dir)
+	records, err := Records(d)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	number := int64(0)
+	for _, r := range records {
+		number = max(number, r.Number)
+	}
+	path := func(number int64) string {
+		return filepath.Join(dir, strconv.Itoa(os.Getuid())+"."+strconv.FormatInt(number, 10))
+	}
+	if j.chain.has(number, j.client, j.store.Now) && j.resume(path(number)) {
+		return nil
+	}
+	for range journalTries {
+		number++
+		log, _, err := filelog.Open(path(number), filelog.Options{New: true, Lock: true})
+		// Another command took the number, or undo has locked the empty file to remove it.
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, filelog.ErrLocked) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := log.Append(j.head(j.store.Now)); err != nil {
+			_ = log.Remove()
+			_ = log.Close()
+			return err
+		}
+		j.log = log
+		if j.chain != nil {
+			*j.chain = Chain{number, j.client, j.store.Now}
+		}
+		for _, r := range records[min(MaxCommands-1, len(records)):] {
+			_ = os.Remove(r.Path)
+		}
+		return nil
+	}
+	return fmt.Errorf("%s: cannot create a file: other commands took each free number first", dir)
+}
+
+// resume opens the journal of the chain. It returns false if that is locked, large, or gone.
+func (j *journal) resume(path string) bool {
+	log, data, err := filelog.Open(path, filelog.Options{Lock: true, Max: j.max / 2})
+	if err != nil {
+		return false
+	}
+	if bytes.HasPrefix(data, j.head(j.chain.began)) {
+		j.log, j.moves = log, bytes.Count(data, []byte("\n"))-1
+		return true
+	}
+	// Undo has removed it. Another command may have its number since.
+	if len(data) == 0 {
+		_ = log.Remove()
+	}
+	_ = log.Close()
+	return false
+}
+
+// head returns the first line.
+func (j *journal) head(began time.Time) []byte {
+	return []byte(j.command + "\t" + began.UTC().Format(time.RFC3339) + "\n")
+}
+
+// Chain is the journal that several movers of one client write, one after the other, as for the requests of
+// a client of lektor-serve. The zero value has none yet.
+type Chain struct {
+	number int64
+	client string
+	began  time.Time
+}
+
+// maxChain is the time for which a journal is continued.
+const maxChain = 10 * time.Minute
+
+// has reports whether the journal with a number, the newest, is that of the chain and its client, who may
+// continue it.
+func (c *Chain) has(newest int64, client string, now time.Time) bool {
+	return c != nil && newest > 0 && c.number == newest && c.client == client && now.Sub(c.began) < maxChain
+}
+
+// Record is the journal file of an earlier command.
+type Record struct {
+	Path   string
+	Number int64 // from 1; a later command has a greater one, unless undo has taken back this one before
+}
+
+// Records returns the journals of this user, newest first. It ignores files with other names.
+func Records(d *lektordir.Dir) ([]Record, error) {
+	names, err := os.ReadDir(d.Join(Dir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var records []Record
+	for _, e := range names {
+		digits, ok := strings.CutPrefix(e.Name(), strconv.Itoa(os.Getuid())+".")
+		// Longer numbers could overflow.
+		if !ok || len(digits) > 15 || digits == "" || digits[0] == '0' || strings.Trim(digits, "0123456789") != "" {
+			continue
+		}
+		number, _ := strconv.ParseInt(digits, 10, 64)
+		records = append(records, Record{d.Join(Dir, e.Name()), number})
+	}
+	slices.SortFunc(records, func(a, b Record) int { return cmp.Compare(b.Number, a.Number) })
+	return records, nil
+}
+
+// Newest returns the number of this user's last command that can be undone, 0 if there is none.
+func Newest(d *lektordir.Dir) (int64, error) {
+	records, err := Records(d)
+	if err != nil || len(records) == 0 {
+		return 0, err
+	}
+	return records[0].Number, nil
+}
+
+// Move is a line of a journal.
+type Move struct {
+	From lektordir.Ref
+	To   lektordir.Ref // zero if the entry was removed
+}
+
+// Contents is the text of a journal, parsed.
+type Contents struct {
+	Command string
+	Began   time.Time
+	Moves   []Move
+	Invalid int // number of invalid lines
+}
+
+// Read reads and parses a journal.
+func (r Record) Read() (*Contents, error) {
+	data, err := filelog.Read(r.Path, filelog.Options{Max: maxJournal})
+	if err != nil {
+		return nil, err
+	}
+	d := parseJournal(string(data))
+	if d == nil {
+		return nil, fmt.Errorf("%s: the file is not a journal of a command", r.Path)
+	}
+	return d, nil
+}
+
+// parseJournal parses the text of a journal. It returns nil if the first line is invalid. The text
+// is not trusted: a line is valid only if it renames an entry into cur/ or removes it.
+func parseJournal(text string) *Contents {
+	if text == "" {
+		return &Contents{} // the command was killed before it wrote a line
+	}
+	head, text, _ := strings.Cut(text, "\n")
+	command, began, _ := strings.Cut(head, "\t")
+	d := &Contents{Command: command}
+	var err error
+	if d.Began, err = time.Parse(time.RFC3339, began); err != nil || command == "" {
+		return nil
+	}
+	for line := range strings.Lines(text) {
+		m, ok := parseMove(strings.TrimSuffix(line, "\n"))
+		if !ok {
+			d.Invalid++
+			continue
+		}
+		d.Moves = append(d.Moves, m)
+	}
+	return d
+}
+
+// parseMove parses a line of a journal.
+func parseMove(line string) (m Move, ok bool) {
+	from, to, _ := strings.Cut(line, "\t")
+	var err error
+	if m.From, err = lektordir.ParsePath(from); err != nil {
+		return m, false
+	}
+	if to == removedPath(m.From) {
+		return m, true
+	}
+	m.To, err = lektordir.ParsePath(to)
+	return m, err == nil && m.To.Place == lektordir.Cur && m.To.Feed == m.From.Feed && m.To.Unique == m.From.Unique
+}
+
+// removedPath returns the path that stands for the removal of an entry, see
+// [lektordir.Dir.Remove].
+func removedPath(r lektordir.Ref) string { return "tmp/" + r.Feed + "/" + r.Unique + ";gone" }
