@@ -42,7 +42,8 @@ func atomFeed(a *atom.Feed, doc *tidy.Document, opts Options) *Feed {
 }
 
 // addAll adds the entries of a document.
-func addAll[E any](f *Feed, entries []*E, doc *tidy.Document, opts Options, read func(*E, *tidy.Document, *tidy.Node) *draft) {
+func addAll[E any](f *Feed, entries []*E, doc *tidy.Document, opts Options,
+	read func(*E, *tidy.Document, *tidy.Node) *draft) {
 	f.Entries = make([]Entry, 0, len(entries))
 	base, growth := markup.DocumentBase(opts.URL, opts.ContentLocation), maxGrowth
 	for i, e := range entries {
@@ -95,7 +96,8 @@ func atomEntry(a *atom.Entry, doc *tidy.Document, n *tidy.Node) *draft {
 func atomSource(a *atom.Source, n *tidy.Node) *Source {
 	links := atomLinks(a.Links)
 	src := &Source{
-		ID: a.ID, Title: atomText(a.Title, n.Child("title")).title(), Link: alternate(links), Image: cmp.Or(a.Logo, a.Icon), Authors: atomPersons(a.Authors),
+		ID: a.ID, Title: atomText(a.Title, n.Child("title")).title(), Link: alternate(links),
+		Image: cmp.Or(a.Logo, a.Icon), Authors: atomPersons(a.Authors),
 		Description: atomText(a.Subtitle, n.Child("subtitle", "tagline")).plain(),
 		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).title(),
 	}

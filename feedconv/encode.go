@@ -36,7 +36,8 @@ func EncodeAtom(w io.Writer, f *Feed) error {
 // EncodeRSS writes a feed as an RSS 2.0 document. It works as [EncodeAtom], but RSS holds less:
 // content and summary are HTML, dates are in whole seconds, and authors have names, the first one
 // also an address. Entries have no [Link]: many readers ignore namespaces, and would take it for
-// the link of the item. Content, summary and the description of the feed are escaped as HTML; a title is so only if [Parse] would read it as
+// the link of the item. Content, summary and the description of the feed are escaped as HTML; a title
+// is so only if [Parse] would read it as
 // markup. Names and categories are text: readers that expect HTML there drop text that looks
 // like a tag.
 func EncodeRSS(w io.Writer, f *Feed) error {
@@ -199,7 +200,8 @@ func linkOf(f *Feed, rel string) string {
 // feed writes the head of a feed, some of whose entries may have no author.
 func (x *xmlWriter) feed(f *Feed, nameless bool) {
 	x.w.WriteString(xml.Header)
-	x.openWith("feed", f.Attributes, append([]string{"xmlns", "http://www.w3.org/2005/Atom", "xml:lang", f.Language}, x.declared...)...)
+	x.openWith("feed", f.Attributes, append([]string{"xmlns", "http://www.w3.org/2005/Atom", "xml:lang", f.Language},
+		x.declared...)...)
 	id := cmp.Or(f.ID, linkOf(f, "self"), f.Link)
 	if id == "" {
 		id = (&draft{entry: Entry{Title: f.Title}}).digest()
@@ -370,7 +372,8 @@ func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.S
 // repliesTo writes the elements of RFC 4685.
 func (x *xmlWriter) repliesTo(e *Entry) {
 	for _, r := range e.InReplyTo {
-		x.empty(x.prefixes[vocab.Thr.URI()]+":in-reply-to", "ref", r.Ref, "href", r.Href, "type", r.Type, "source", r.Source)
+		x.empty(x.prefixes[vocab.Thr.URI()]+":in-reply-to", "ref", r.Ref, "href", r.Href, "type", r.Type, "source",
+			r.Source)
 	}
 }
 
@@ -404,7 +407,8 @@ func (x *xmlWriter) atomText(name, value, contentType string) {
 		x.must(name, value, "type", "html")
 	case t == markup.TypeXHTML:
 		const math, svg = `<math xmlns="http://www.w3.org/1998/Math/MathML"`, `<svg xmlns="http://www.w3.org/2000/svg"`
-		inside := strings.NewReplacer("<math>", math+">", "<math ", math+" ", "<svg>", svg+">", "<svg ", svg+" ").Replace(value)
+		inside := strings.NewReplacer("<math>", math+">", "<math ", math+" ", "<svg>", svg+">", "<svg ",
+			svg+" ").Replace(value)
 		if isWellFormed(inside) && !strings.Contains(inside, "<foreignObject") { // HTML in SVG
 			x.raw(name, `<div xmlns="http://www.w3.org/1999/xhtml">`+inside+`</div>`, "type", "xhtml")
 		} else {
@@ -440,9 +444,13 @@ func isWellFormed(s string) bool {
 		case xml.StartElement:
 			depth++
 			// The decoder leaves prefixes that are not declared as they are.
-			prefixed := func(n xml.Name) bool { return n.Space != "" && n.Space != "xmlns" && !strings.Contains(n.Space, ":") }
+			prefixed := func(n xml.Name) bool {
+				return n.Space != "" && n.Space != "xmlns" &&
+					!strings.Contains(n.Space, ":")
+			}
 			for i, a := range t.Attr {
-				if prefixed(a.Name) || slices.ContainsFunc(t.Attr[:i], func(b xml.Attr) bool { return b.Name == a.Name }) {
+				if prefixed(a.Name) || slices.ContainsFunc(t.Attr[:i],
+					func(b xml.Attr) bool { return b.Name == a.Name }) {
 					return false
 				}
 			}

@@ -118,7 +118,8 @@ func (x *xmlWriter) extensions(list []Extension, place vocab.Place) {
 		switch {
 		case e.Namespace == "":
 			x.fail(fmt.Errorf("the extension %q of a feed or an entry has no namespace", e.Name))
-		case known && (ns == vocab.XML || ns == vocab.RDF || x.atom && ns.Family() == vocab.Atom || !x.atom && ns.Family() == vocab.RSS),
+		case known && (ns == vocab.XML || ns == vocab.RDF || x.atom && ns.Family() == vocab.Atom || !x.atom &&
+			ns.Family() == vocab.RSS),
 			known && vocab.HasField(ns, markup.ASCIILower(e.Name), place, x.atom):
 		default:
 			x.indent()

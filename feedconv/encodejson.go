@@ -123,7 +123,8 @@ func jsonHead(f *Feed) *jsonFeedOut {
 	for _, c := range f.Clouds {
 		if c.Protocol == "http-post" || c.Protocol == "https-post" {
 			scheme := strings.TrimSuffix(c.Protocol, "-post")
-			out.Hubs = append(out.Hubs, jsonHubOut{Type: "rssCloud", URL: scheme + "://" + c.Domain + ":" + strconv.Itoa(c.Port) + c.Path})
+			out.Hubs = append(out.Hubs, jsonHubOut{Type: "rssCloud", URL: scheme + "://" + c.Domain + ":" +
+				strconv.Itoa(c.Port) + c.Path})
 		}
 	}
 	return out

@@ -188,7 +188,8 @@ type Source struct {
 
 // empty reports whether all fields are empty.
 func (s *Source) empty() bool {
-	return s.ID+s.Title+s.URL+s.Link+s.Description+s.Copyright+s.Image == "" && s.Updated.IsZero() && len(s.Authors) == 0
+	return s.ID+s.Title+s.URL+s.Link+s.Description+s.Copyright+s.Image == "" && s.Updated.IsZero() &&
+		len(s.Authors) == 0
 }
 
 // ReplyTo is an entry, or another resource, that an entry replies to. Ref is its ID, byte for byte as

@@ -43,7 +43,8 @@ const maxTitle = 10000
 // add to HTML, and half of each HTML more.
 func (f *Feed) add(d *draft, document *url.URL, growth *int) bool {
 	e := &d.entry
-	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures), len(e.Links), len(e.InReplyTo)) > maxList
+	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures), len(e.Links),
+		len(e.InReplyTo)) > maxList
 	d.finish()
 	for _, part := range []struct{ html, mime *string }{{&e.Content, &e.ContentType}, {&e.Summary, &e.SummaryType}} {
 		if markup.IsMarkup(*part.mime) && *growth > 0 {
@@ -74,9 +75,11 @@ func (f *Feed) add(d *draft, document *url.URL, growth *int) bool {
 
 // saysNothing reports whether an entry is empty, apart from Links and Rights.
 func (e *Entry) saysNothing() bool {
-	return e.GUID == "" && e.Link == "" && e.Title == "" && e.Content == "" && e.PublishedRaw == "" && e.Published.IsZero() &&
+	return e.GUID == "" && e.Link == "" && e.Title == "" && e.Content == "" && e.PublishedRaw == "" &&
+		e.Published.IsZero() &&
 		e.Comments == "" && e.Image == "" && e.Source == nil &&
-		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+len(e.InReplyTo)+len(e.Extensions)+len(e.Attributes) == 0
+		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+
+			len(e.InReplyTo)+len(e.Extensions)+len(e.Attributes) == 0
 }
 
 // base returns the base of relative URLs in HTML without one: the entry's page, if it is on the host

@@ -30,7 +30,8 @@ type jsonDoc struct {
 func parseJSON(b []byte, opts Options) (*Feed, error) {
 	value, _, complete := rawjson.At(b, 0)
 	top := value.Object()
-	d := &jsonDoc{feed: &Feed{}, base: markup.DocumentBase(opts.URL, opts.ContentLocation), limit: opts.maxEntries(), max: opts.maxEntries(), growth: maxGrowth}
+	d := &jsonDoc{feed: &Feed{}, base: markup.DocumentBase(opts.URL, opts.ContentLocation), limit: opts.maxEntries(),
+		max: opts.maxEntries(), growth: maxGrowth}
 	rss, items := top.Get("rss"), top.Get("items")
 	switch {
 	case rss.IsObject():
@@ -161,7 +162,8 @@ func (d *jsonDoc) hub(v rawjson.Value) {
 // persons reads one author or several: objects, or names.
 func (d *jsonDoc) persons(v rawjson.Value) []Person {
 	return people(v, func(a rawjson.Object) Person {
-		return Person{Name: a.Text("name", "displayName", "preferredUsername"), Email: a.Text("email", "_email"), URL: d.url(a.Text("url", "uri"))}
+		return Person{Name: a.Text("name", "displayName", "preferredUsername"), Email: a.Text("email", "_email"),
+			URL: d.url(a.Text("url", "uri"))}
 	})
 }
 
@@ -206,7 +208,8 @@ func (d *jsonDoc) jsonFeedItem(item rawjson.Object) bool {
 	e.Comments = d.url(cmp.Or(comments.Text("url"), comments.Scalar()))
 	item.Get("_in_reply_to").List(maxList, func(v rawjson.Value) {
 		r := v.Object()
-		e.InReplyTo = append(e.InReplyTo, ReplyTo{Ref: r.Text("id"), Href: d.url(r.Text("url")), Type: r.Text("mime_type"), Source: d.url(r.Text("source"))})
+		e.InReplyTo = append(e.InReplyTo, ReplyTo{Ref: r.Text("id"), Href: d.url(r.Text("url")),
+			Type: r.Text("mime_type"), Source: d.url(r.Text("source"))})
 	})
 	e.Extensions, e.Attributes = d.extensions(item.Get("_extensions")), jsonAttributes(item.Get("_attributes"))
 	podcast := item.Get("_podcast").Object()
@@ -214,7 +217,8 @@ func (d *jsonDoc) jsonFeedItem(item rawjson.Object) bool {
 	e.Duration = duration(podcast.Text("duration"))
 	item.Get("attachments").List(maxList, func(v rawjson.Value) {
 		a := v.Object()
-		e.Enclosures = append(e.Enclosures, enclosure(d.url(a.Text("url")), a.Text("mime_type"), a.Text("size_in_bytes")))
+		e.Enclosures = append(e.Enclosures, enclosure(d.url(a.Text("url")), a.Text("mime_type"),
+			a.Text("size_in_bytes")))
 		if e.Duration == 0 {
 			e.Duration = duration(a.Text("duration_in_seconds"))
 		}
@@ -229,21 +233,26 @@ func (d *jsonDoc) jsonFeedItem(item rawjson.Object) bool {
 	e.Links = otherLinks(e.Links)
 	item.Get("_categories").List(maxList, func(v rawjson.Value) {
 		c := v.Object()
-		e.Terms = append(e.Terms, Category{Name: c.Text("name"), Scheme: c.Text("scheme"), Label: c.Text("label"), Term: c.Text("term")})
+		e.Terms = append(e.Terms, Category{Name: c.Text("name"), Scheme: c.Text("scheme"), Label: c.Text("label"),
+			Term: c.Text("term")})
 	})
 	if v := item.Get("_source"); v != nil {
-		src := v.Object()
-		e.Source = &Source{
-			ID: src.Text("id"), Title: src.Text("title"), Link: d.url(src.Text("home_page_url")), URL: d.url(src.Text("feed_url")),
-			Description: oneLine(src.Text("description")), Image: d.url(src.Text("icon")),
-			Authors: d.persons(src.Get("authors")), Copyright: oneLine(src.Text("rights")),
-		}
-		e.Source.Updated, _ = firstDate([]string{src.Text("date_modified")})
+		e.Source = d.source(v.Object())
 	}
 	if e.Link == "" && markup.IsWebURL(e.GUID) {
 		e.Link = e.GUID // the specification wants the id to be the permalink
 	}
 	return d.add(&x)
+}
+
+func (d *jsonDoc) source(o rawjson.Object) *Source {
+	s := &Source{
+		ID: o.Text("id"), Title: o.Text("title"), Link: d.url(o.Text("home_page_url")), URL: d.url(o.Text("feed_url")),
+		Description: oneLine(o.Text("description")), Image: d.url(o.Text("icon")),
+		Authors: d.persons(o.Get("authors")), Copyright: oneLine(o.Text("rights")),
+	}
+	s.Updated, _ = firstDate([]string{o.Text("date_modified")})
+	return s
 }
 
 // extensions reads the extensions that [EncodeJSON] writes. Elements without a namespace or with an
@@ -285,7 +294,10 @@ func jsonAttributes(v rawjson.Value) []Attribute {
 	v.List(maxList, func(v rawjson.Value) {
 		a := v.Object()
 		at := Attribute{Namespace: a.Text("namespace"), Name: a.Text("name"), Value: a.Text("value")}
-		if validName(at.Name) && !slices.ContainsFunc(out, func(b Attribute) bool { return b.Name == at.Name && b.Namespace == at.Namespace }) {
+		if validName(at.Name) && !slices.ContainsFunc(out, func(b Attribute) bool {
+			return b.Name == at.Name &&
+				b.Namespace == at.Namespace
+		}) {
 			out = append(out, at)
 		}
 	})

@@ -91,7 +91,8 @@ func (d *jsonDoc) cloud(v rawjson.Value) {
 func (d *jsonDoc) atomLink(v rawjson.Value) {
 	l := v.Object()
 	d.feed.link(Link{
-		Rel: linkRel(l.Text("rel")), Href: d.url(l.Text("href")), Type: markup.CleanLine(l.Text("type")), Title: oneLine(l.Text("title")),
+		Rel: linkRel(l.Text("rel")), Href: d.url(l.Text("href")), Type: markup.CleanLine(l.Text("type")),
+		Title: oneLine(l.Text("title")),
 	})
 }
 
@@ -132,7 +133,8 @@ func (d *jsonDoc) rssItem(item rawjson.Object) bool {
 	for _, v := range item.All("enclosure", "media:content") {
 		v.List(maxList, func(v rawjson.Value) {
 			a := v.Object()
-			e.Enclosures = append(e.Enclosures, enclosure(d.url(a.Text("url")), a.Text("type"), a.Text("length", "fileSize")))
+			e.Enclosures = append(e.Enclosures, enclosure(d.url(a.Text("url")), a.Text("type"),
+				a.Text("length", "fileSize")))
 		})
 	}
 	for _, v := range item.All("itunes:image", "media:thumbnail") {

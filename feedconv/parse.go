@@ -157,7 +157,8 @@ func decodeBytes(raw []byte, opts Options) (text []byte, warnings []Warning, err
 		case err != nil && len(plain) == 0:
 			return nil, nil, &NotFeedError{What: "damaged gzip data"}
 		case err != nil:
-			warnings = append(warnings, Warning{Text: "the gzip data ends early or is damaged; what could be read is used"})
+			warnings = append(warnings,
+				Warning{Text: "the gzip data ends early or is damaged; what could be read is used"})
 		}
 		raw = plain
 	}

@@ -40,7 +40,8 @@ func rssFeed(r *rss.Feed, doc *tidy.Document, opts Options) *Feed {
 	}
 	if c := r.Cloud; c != nil {
 		f.Clouds = append(f.Clouds, Cloud{
-			Domain: c.Domain, Port: number(c.Port), Path: c.Path, RegisterProcedure: c.RegisterProcedure, Protocol: c.Protocol,
+			Domain: c.Domain, Port: number(c.Port), Path: c.Path, RegisterProcedure: c.RegisterProcedure,
+			Protocol: c.Protocol,
 		})
 	}
 	feedModules(f, x)
@@ -48,7 +49,8 @@ func rssFeed(r *rss.Feed, doc *tidy.Document, opts Options) *Feed {
 	if authors := extensionPersons(at["author"]); coverAll(authors, f.Authors) {
 		f.Authors = authors
 	}
-	f.Updated, _ = firstDate([]string{r.LastBuildDate, value(x["dcterms"], "modified"), value(x["dc"], "date"), value(at, "updated")})
+	f.Updated, _ = firstDate([]string{r.LastBuildDate, value(x["dcterms"], "modified"), value(x["dc"], "date"),
+		value(at, "updated")})
 	f.Published, _ = firstDate([]string{r.PubDate, value(x["dcterms"], "issued"), value(at, "published")})
 
 	addAll(f, r.Items, doc, opts, rssEntry)

@@ -60,7 +60,8 @@ func (t text) unwrapped() text {
 func (t text) lines() text {
 	t = t.unwrapped()
 	value := strings.TrimSpace(t.value)
-	if markup.MediaType(t.mime) != markup.TypeHTML || !strings.ContainsAny(value, "\n\r") || tagLike().MatchString(value) {
+	if markup.MediaType(t.mime) != markup.TypeHTML || !strings.ContainsAny(value, "\n\r") ||
+		tagLike().MatchString(value) {
 		return t
 	}
 	var none markup.Entities

@@ -44,7 +44,8 @@ func parseXML(doc *tidy.Document, opts Options) (*Feed, error) {
 // newDraft returns an entry with the fields that gofeed does not have.
 func newDraft(doc *tidy.Document, n *tidy.Node) *draft {
 	return &draft{entry: Entry{
-		Attributes: foreignAttributes(doc, n), Extensions: extensions(doc, n.Children), Language: n.AttrNS(vocab.XML, "lang"),
+		Attributes: foreignAttributes(doc, n), Extensions: extensions(doc, n.Children),
+		Language:  n.AttrNS(vocab.XML, "lang"),
 		InReplyTo: repliesTo(n),
 	}}
 }
@@ -53,7 +54,8 @@ func newDraft(doc *tidy.Document, n *tidy.Node) *draft {
 func repliesTo(n *tidy.Node) []ReplyTo {
 	var out []ReplyTo
 	for _, r := range n.All(vocab.Thr, "in-reply-to") {
-		out = append(out, ReplyTo{Ref: r.Attr("ref"), Href: r.Attr("href"), Type: r.Attr("type"), Source: r.Attr("source")})
+		out = append(out, ReplyTo{Ref: r.Attr("ref"), Href: r.Attr("href"), Type: r.Attr("type"),
+			Source: r.Attr("source")})
 	}
 	return out
 }
@@ -64,7 +66,8 @@ func extensions(doc *tidy.Document, list []*tidy.Node) []Extension {
 	for _, n := range list {
 		if n.Foreign {
 			out = append(out, Extension{
-				Namespace: doc.URI(n.NS), Name: n.Name, Attributes: foreignAttributes(doc, n), Text: n.Text, Children: extensions(doc, n.Children),
+				Namespace: doc.URI(n.NS), Name: n.Name, Attributes: foreignAttributes(doc, n), Text: n.Text,
+				Children: extensions(doc, n.Children),
 			})
 		}
 	}
@@ -130,13 +133,15 @@ func extensionLinks(list []ext.Extension) []Link {
 }
 
 func newLink(rel, href, mediaType, title string) Link {
-	return Link{Rel: linkRel(rel), Href: markup.CleanLine(href), Type: markup.CleanLine(mediaType), Title: oneLine(title)}
+	return Link{Rel: linkRel(rel), Href: markup.CleanLine(href), Type: markup.CleanLine(mediaType),
+		Title: oneLine(title)}
 }
 
 // linkRel returns the short name of a relation.
 func linkRel(rel string) string {
 	rel = strings.TrimSpace(rel)
-	for _, prefix := range []string{"http://www.iana.org/assignments/relation/", "https://www.iana.org/assignments/relation/"} {
+	for _, prefix := range []string{"http://www.iana.org/assignments/relation/",
+		"https://www.iana.org/assignments/relation/"} {
 		rel = strings.TrimPrefix(rel, prefix)
 	}
 	if rel == "" {
@@ -359,7 +364,8 @@ func (d *draft) atom(m module) {
 	}
 	e.Contributors = append(e.Contributors, contributors...)
 	for _, c := range m["category"] {
-		e.categorize(Category{Name: cmp.Or(c.Attrs["term"], c.Attrs["label"]), Scheme: c.Attrs["scheme"], Label: c.Attrs["label"]})
+		e.categorize(Category{Name: cmp.Or(c.Attrs["term"], c.Attrs["label"]), Scheme: c.Attrs["scheme"],
+			Label: c.Attrs["label"]})
 	}
 	e.GUID = cmp.Or(e.GUID, value(m, "id"))
 }
@@ -396,10 +402,12 @@ func atomType(s string) string {
 // feedModules reads the elements of modules in a feed.
 func feedModules(f *Feed, x ext.Extensions) {
 	dc, itunes, media, sy := x["dc"], x["itunes"], x["media"], x["sy"]
-	f.Title = cmp.Or(f.Title, titleText(value(dc, "title")), titleText(value(itunes, "title")), titleText(value(media, "title")))
+	f.Title = cmp.Or(f.Title, titleText(value(dc, "title")), titleText(value(itunes, "title")),
+		titleText(value(media, "title")))
 	f.Description = cmp.Or(f.Description, PlainText(value(dc, "description"), markup.TypeHTML),
 		PlainText(value(itunes, "summary"), markup.TypeHTML), PlainText(value(itunes, "subtitle"), markup.TypeHTML))
-	f.Copyright = cmp.Or(f.Copyright, PlainText(value(dc, "rights"), markup.TypeHTML), PlainText(value(media, "copyright"), markup.TypeHTML))
+	f.Copyright = cmp.Or(f.Copyright, PlainText(value(dc, "rights"), markup.TypeHTML),
+		PlainText(value(media, "copyright"), markup.TypeHTML))
 	f.Language = cmp.Or(f.Language, value(dc, "language"))
 	f.Image = cmp.Or(moduleImage(itunes), f.Image)
 	if len(f.Authors) == 0 {

@@ -90,7 +90,8 @@ func (c *checker) tmp(ctx context.Context) error {
 			}
 			for _, n := range names {
 				path := "tmp/" + feed + "/" + n
-				if fi, err := dirfs.Lstat(c.d.Join(path)); err == nil && c.d.fs.Now().Sub(fi.ModTime()) > atomicfile.Abandoned {
+				if fi, err := dirfs.Lstat(c.d.Join(path)); err == nil &&
+					c.d.fs.Now().Sub(fi.ModTime()) > atomicfile.Abandoned {
 					paths = append(paths, path)
 				}
 			}
@@ -130,7 +131,8 @@ func (c *checker) feeds(context.Context) error {
 			err = errors.Join(err, ferr)
 		}
 		if f != nil && f.ID != "" && FeedHash(f.ID) != hash {
-			err = errors.Join(err, c.report("src/"+hash, fmt.Sprintf("its id %q belongs in src/%s", f.ID, FeedHash(f.ID)), nil))
+			err = errors.Join(err, c.report("src/"+hash, fmt.Sprintf("its id %q belongs in src/%s", f.ID,
+				FeedHash(f.ID)), nil))
 		}
 		err = errors.Join(err, c.journal(hash))
 	}
@@ -187,9 +189,11 @@ func (c *checker) unfinished(hash string, bad *MalformedError) error {
 		return errors.Join(lerr, c.report(bad.Path, what, nil))
 	case len(ours) > 0:
 		mend := c.locked(hash, func() error { return commit.RemoveUnfinished(c.d.fs, hash) })
-		return errors.Join(lerr, c.report(bad.Path, bad.Reason+": a subscription was interrupted before it began", mend))
+		return errors.Join(lerr, c.report(bad.Path, bad.Reason+": a subscription was interrupted before it began",
+			mend))
 	}
-	return errors.Join(lerr, c.report(bad.Path, bad.Reason+": write the id of the feed, mostly its URL, into the file id", nil))
+	return errors.Join(lerr,
+		c.report(bad.Path, bad.Reason+": write the id of the feed, mostly its URL, into the file id", nil))
 }
 
 // leftovers reports the temporary files of programs that were killed while writing them.
@@ -203,7 +207,8 @@ func (c *checker) leftovers(context.Context) error {
 			if err != nil {
 				return err
 			}
-			bad = errors.Join(bad, c.report(rel, "a temporary file, left by an interrupted run", func() error { return os.Remove(path) }))
+			bad = errors.Join(bad, c.report(rel, "a temporary file, left by an interrupted run",
+				func() error { return os.Remove(path) }))
 		}
 	}
 	return bad

@@ -28,7 +28,8 @@ func (c *checker) extras(r Ref) error {
 		}
 	}
 	if malformed > 0 {
-		return c.report(rel, fmt.Sprintf("%d of its lines are malformed: a line is a name, a tab and a value", malformed), nil)
+		return c.report(rel, fmt.Sprintf("%d of its lines are malformed: a line is a name, a tab and a value",
+			malformed), nil)
 	}
 	return nil
 }

@@ -29,7 +29,8 @@ func (d *Dir) Complete(feed string) (identities []string, ok bool, err error) {
 	for line := range bytes.Lines(data) {
 		id := string(bytes.TrimSuffix(line, []byte{'\n'}))
 		if !entryname.IsIdentity(id) {
-			return nil, false, &MalformedError{Path: "src/" + feed + "/" + completeFile, Reason: fmt.Sprintf("%.20q is not an identity of 16 digits", id)}
+			return nil, false, &MalformedError{Path: "src/" + feed + "/" + completeFile,
+				Reason: fmt.Sprintf("%.20q is not an identity of 16 digits", id)}
 		}
 		identities = append(identities, id)
 	}

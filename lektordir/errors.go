@@ -80,7 +80,8 @@ func (e *NotFoundError) Error() string {
 	case e.NoPath:
 		return e.Name + " is not the path of an entry of this lektor-dir"
 	case len(e.Matches) > 1:
-		return fmt.Sprintf("%s is the beginning of %d feeds' hashes: %s", e.Name, len(e.Matches), strings.Join(e.Matches, " "))
+		return fmt.Sprintf("%s is the beginning of %d feeds' hashes: %s", e.Name, len(e.Matches),
+			strings.Join(e.Matches, " "))
 	case e.Feed:
 		return "no feed " + e.Name
 	case strings.TrimSpace(e.Name) == "":

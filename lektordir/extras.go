@@ -23,16 +23,20 @@ var extras = []value{
 	{field: FieldUpdated, name: "updated", of: func(e *Entry) any { return &e.Updated }},
 	{field: FieldCategories, name: "category", of: func(e *Entry) any { return &e.Categories }, line: textfile.OneLine},
 	{field: FieldTerms, name: "category", of: func(e *Entry) any { return &e.Terms }, line: textfile.OneLine},
-	{field: FieldEnclosures, name: "enclosure", of: func(e *Entry) any { return &e.Enclosures }, line: textfile.OneField},
+	{field: FieldEnclosures, name: "enclosure", of: func(e *Entry) any { return &e.Enclosures },
+		line: textfile.OneField},
 	{field: FieldComments, name: "comments", of: func(e *Entry) any { return &e.Comments }, line: textfile.OneLine},
-	{field: FieldPubDateRaw, name: "pubdate-raw", of: func(e *Entry) any { return &e.PubDateRaw }, line: textfile.OneLine},
+	{field: FieldPubDateRaw, name: "pubdate-raw", of: func(e *Entry) any { return &e.PubDateRaw },
+		line: textfile.OneLine},
 	{field: FieldReplaces, name: "replaces", of: func(e *Entry) any { return &e.Replaces }, line: textfile.OneLine},
 	{field: FieldImage, name: "image", of: func(e *Entry) any { return &e.Image }, line: textfile.OneLine},
 	{field: FieldLanguage, name: "language", of: func(e *Entry) any { return &e.Language }, line: textfile.OneLine},
-	{field: FieldContributors, name: "contributor", of: func(e *Entry) any { return &e.Contributors }, line: textfile.OneLine},
+	{field: FieldContributors, name: "contributor", of: func(e *Entry) any { return &e.Contributors },
+		line: textfile.OneLine},
 	{field: FieldPeople, name: "person", of: func(e *Entry) any { return &e.People }, line: textfile.OneLine},
 	{field: FieldRelations, name: "relation", of: func(e *Entry) any { return &e.Relations }, line: textfile.OneField},
-	{field: FieldInReplyTo, name: "in-reply-to", of: func(e *Entry) any { return &e.InReplyTo }, line: textfile.OneLine},
+	{field: FieldInReplyTo, name: "in-reply-to", of: func(e *Entry) any { return &e.InReplyTo },
+		line: textfile.OneLine},
 	{field: FieldRights, name: "rights", of: func(e *Entry) any { return &e.Rights }, line: textfile.Clean},
 	{field: FieldSource, name: "source", of: func(e *Entry) any { return &e.Source }, line: textfile.OneField},
 	{field: FieldDuration, name: "duration", of: func(e *Entry) any { return &e.Duration }},
@@ -235,7 +239,8 @@ func (v *value) takeMore(e *Entry, next func() string) {
 			*to = append(*to, enc)
 		}
 	case *[]Person:
-		if p := (Person{Role: next(), Name: next(), Email: next(), URL: next()}); p.Role != "" && p.Name+p.Email+p.URL != "" {
+		if p := (Person{Role: next(), Name: next(), Email: next(), URL: next()}); p.Role != "" &&
+			p.Name+p.Email+p.URL != "" {
 			*to = append(*to, p)
 		}
 	case *[]Relation:
@@ -247,7 +252,8 @@ func (v *value) takeMore(e *Entry, next func() string) {
 			*to = append(*to, r)
 		}
 	case *[]Category:
-		if c := (Category{Name: next(), Scheme: next(), Label: next(), Term: next()}); c.Name != "" && c.Scheme+c.Label+c.Term != "" {
+		if c := (Category{Name: next(), Scheme: next(), Label: next(), Term: next()}); c.Name != "" &&
+			c.Scheme+c.Label+c.Term != "" {
 			*to = append(*to, c)
 		}
 	}

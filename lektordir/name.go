@@ -159,7 +159,8 @@ func (r Ref) Identity() string { return entryname.Identity(r.Unique) }
 // If two Refs have the same unique name, the one in cur/ is greater. The greatest of several
 // versions of an entry is the newest.
 func (r Ref) Compare(other Ref) int {
-	return cmp.Or(r.timed().Compare(other.timed()), cmp.Compare(r.Place, other.Place), strings.Compare(r.Info, other.Info))
+	return cmp.Or(r.timed().Compare(other.timed()), cmp.Compare(r.Place, other.Place),
+		strings.Compare(r.Info, other.Info))
 }
 
 // timed returns what the order of entries depends on.
@@ -178,7 +179,8 @@ func refOf(feed string, n entryname.Name) Ref {
 func parseRef(place Place, feed, name string) (Ref, error) {
 	n, reason := entryname.Parse(name, place == Cur)
 	if reason != "" {
-		return refOf(feed, n), &MalformedError{Path: path.Join(place.String(), feed, name), Reason: reason, NoEntry: true}
+		return refOf(feed, n), &MalformedError{Path: path.Join(place.String(), feed, name), Reason: reason,
+			NoEntry: true}
 	}
 	return refOf(feed, n), nil
 }

@@ -33,7 +33,8 @@ lektor-fetch starts it for feeds whose setting fulltext is on.
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "url", Usage: "resolve relative links against `URL`, the page's own"},
 			&cli.StringFlag{Name: "content-type", Usage: "read the page by its header field Content-Type, `TYPE`"},
-			&cli.BoolFlag{Name: "json", Usage: "print a JSON object: title, content, and refresh, the URL to which the page sends a browser"},
+			&cli.BoolFlag{Name: "json",
+				Usage: "print a JSON object: title, content, and refresh, the URL to which the page sends a browser"},
 		},
 		Action: cmdline.Run(app.Extract, "", func(f *cmdline.Flags) app.ExtractOptions {
 			f.Fail(cmdline.NoArgs(f.Context))

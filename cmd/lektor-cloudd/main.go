@@ -49,9 +49,11 @@ func listenCommand() *cli.Command {
    lektor-cloudd listen --public-url http://me.example:5337/`,
 		Flags: append(append(serverFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "public-url", Usage: "services reach this machine at `URL`"},
-			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown, Usage: "leave at most one marker for a feed within `TIME`"},
+			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown,
+				Usage: "leave at most one marker for a feed within `TIME`"},
 			&cli.IntFlag{Name: "per-host", Value: 2, Usage: "make at most `N` requests at once to one service"},
-			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap, Usage: "wait `TIME` between two requests to one service"},
+			&cli.DurationFlag{Name: "gap", Value: fetch.DefaultGap,
+				Usage: "wait `TIME` between two requests to one service"},
 			&cli.BoolFlag{Name: "self-test", Usage: "only test whether a request to the public URL arrives here"},
 			&cli.BoolFlag{Name: "verbose", Usage: "report each registration and notification"},
 		}...), askFlags()...),
@@ -96,7 +98,8 @@ func statusCommand() *cli.Command {
 		},
 		Action: cmdline.Run(listener.Status, "", func(f *cmdline.Flags) listener.StatusOptions {
 			f.Fail(cmdline.NoArgs(f.Context))
-			return listener.StatusOptions{Common: listener.Common{Dir: cmdline.Dir(f.Context)}, Format: cmdline.OutputFormat(f.Context), Raw: f.Bool("raw")}
+			return listener.StatusOptions{Common: listener.Common{Dir: cmdline.Dir(f.Context)},
+				Format: cmdline.OutputFormat(f.Context), Raw: f.Bool("raw")}
 		}),
 	}
 }
@@ -133,7 +136,8 @@ Example:
    lektor-cloudd save --cloud https://rpc.example.org/RPC2 --user bull feed.xml`,
 		Flags: append([]cli.Flag{
 			cloudFlag("the `URL` of the cloud for XML-RPC (default: the one in the document)"),
-			&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar}, Usage: "your `NAME` in the cloud"},
+			&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar},
+				Usage: "your `NAME` in the cloud"},
 			&cli.StringFlag{Name: "password-file", Usage: "read the password from the first line of `FILE`"},
 			dryRunFlag(),
 		}, askFlags()...),
@@ -143,7 +147,8 @@ Example:
 			}
 			return listener.SaveOptions{
 				Common: common(f), File: f.Args().First(), Cloud: oneCloud(f), User: f.String("user"),
-				PasswordFile: f.String("password-file"), Password: os.Getenv(listener.PasswordVar), DryRun: f.Bool("dry-run"),
+				PasswordFile: f.String("password-file"), Password: os.Getenv(listener.PasswordVar),
+				DryRun: f.Bool("dry-run"),
 			}
 		}),
 	}
@@ -174,7 +179,8 @@ func dryRunFlag() cli.Flag {
 func askFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringSliceFlag{Name: "allow", Usage: "allow services in the private network `PREFIX`; may be repeated"},
-		&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "stop an exchange after `TIME`"},
+		&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: fetch.DefaultDeadline,
+			Usage: "stop an exchange after `TIME`"},
 		&cli.IntFlag{Name: httpmsg.FlagMaxRedirects, Value: 5, Usage: "follow at most `N` redirects"},
 		&cli.StringFlag{Name: "user-agent", Usage: "send `NAME` as the User-Agent"},
 	}

@@ -45,13 +45,16 @@ const maxBytes = 1 << 20
 func fetchFlags() []cli.Flag { return fetchcmd.FetchFlags(maxBytes) }
 
 func atFlag() cli.Flag {
-	return &cli.StringFlag{Name: "at", Usage: "use `TIME` as the build time, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970", DefaultText: "now"}
+	return &cli.StringFlag{Name: "at",
+		Usage:       "use `TIME` as the build time, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970",
+		DefaultText: "now"}
 }
 
 func linesFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "lines", Usage: usage} }
 
 func entriesFlag() cli.Flag {
-	return &cli.IntFlag{Name: "entries", Aliases: []string{"n"}, Value: app.DefaultEntries, Usage: "write at most `N` entries of a feed, 0 for all"}
+	return &cli.IntFlag{Name: "entries", Aliases: []string{"n"}, Value: app.DefaultEntries,
+		Usage: "write at most `N` entries of a feed, 0 for all"}
 }
 
 func newestFlag(usage string) cli.Flag {
@@ -138,7 +141,8 @@ or none, each document is one line; none means all feeds.
 		},
 		Action: cmdline.Run(app.Build, "", func(f *cmdline.Flags) app.BuildOptions {
 			return app.BuildOptions{
-				Common: common(f), Selection: selection(f, f.Words()), Lines: f.Bool("lines"), N: f.Number("entries", 0, 0), Since: since(f), Output: f.String("output"),
+				Common: common(f), Selection: selection(f, f.Words()), Lines: f.Bool("lines"),
+				N: f.Number("entries", 0, 0), Since: since(f), Output: f.String("output"),
 				FromDocument: f.Bool("from-document"), URL: f.String("url"), ContentType: f.String("content-type"),
 			}
 		}),
@@ -158,7 +162,8 @@ paths are on standard input; else all entries, read or not.
 		Flags: []cli.Flag{
 			newestFlag("write at most `N` entries, 0 for all"), atFlag(),
 			cmdline.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
-			&cli.StringSliceFlag{Name: "include", Usage: "include entries of `FEED`, even if it is not for others; may be repeated"},
+			&cli.StringSliceFlag{Name: "include",
+				Usage: "include entries of `FEED`, even if it is not for others; may be repeated"},
 			outputFileFlag(), rawFlag(), cmdline.NulFlag(),
 		},
 		Action: cmdline.Run(app.MakeNNO, "", func(f *cmdline.Flags) app.NNOOptions {
@@ -181,13 +186,15 @@ with N, and by about 300 bytes for each feed.
    find ess -name '*.ess' -print0 | lektor-ess top -n 1000 -0 -
    lektor-ess build | lektor-ess top -n 20 --lines`,
 		Flags: append([]cli.Flag{
-			newestFlag("write the `N` newest entries"), atFlag(), linesFlag("read files, or standard input, with one document a line; write the NNO as one line"),
+			newestFlag("write the `N` newest entries"), atFlag(),
+			linesFlag("read files, or standard input, with one document a line; write the NNO as one line"),
 			cmdline.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
 			outputFileFlag(), rawFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(app.Top, "", func(f *cmdline.Flags) app.TopOptions {
 			return app.TopOptions{
-				Common: fetching(f), Documents: f.Words(), Nul: cmdline.Nul(f.Context), Lines: f.Bool("lines"), N: f.Number("newest", 1, 0),
+				Common: fetching(f), Documents: f.Words(), Nul: cmdline.Nul(f.Context), Lines: f.Bool("lines"),
+				N:      f.Number("newest", 1, 0),
 				Output: f.String("output"), Print: f.Printing(),
 			}
 		}),
@@ -207,13 +214,15 @@ A feed with a new entry gets a due marker, and lektor-fetch fetches it.
 		Flags: append([]cli.Flag{
 			newestFlag("compare with the `N` newest entries in the lektor-dir"),
 			cmdline.OutputFlag("print the feeds that are due in `FORMAT`, and leave no markers: url, tsv, json, another field or a template"),
-			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: app.DefaultJobs, Usage: "request `N` documents at once"},
+			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: app.DefaultJobs,
+				Usage: "request `N` documents at once"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
 			dryRunFlag(), rawFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(app.Poll, "", func(f *cmdline.Flags) app.PollOptions {
 			return app.PollOptions{
-				Common: fetching(f), Feeds: f.Words(), Nul: cmdline.Nul(f.Context), N: f.Number("newest", 1, 0), Jobs: f.Number("jobs", 1, 0),
+				Common: fetching(f), Feeds: f.Words(), Nul: cmdline.Nul(f.Context), N: f.Number("newest", 1, 0),
+				Jobs:   f.Number("jobs", 1, 0),
 				DryRun: f.Bool("dry-run"), Quiet: f.Bool("quiet"), Print: f.Printing(),
 			}
 		}),
@@ -231,13 +240,15 @@ entry gets a due marker.
    lektor-ess resolve --subscribe friends.nno; lektor-fetch
    lektor-ess resolve friends.nno | lektor-view show -`,
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "subscribe", Usage: "subscribe to the feeds of the NNO to which you are not subscribed"},
+			&cli.BoolFlag{Name: "subscribe",
+				Usage: "subscribe to the feeds of the NNO to which you are not subscribed"},
 			cmdline.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
 			dryRunFlag(), rawFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(app.Resolve, "an NNO", func(f *cmdline.Flags) app.ResolveOptions {
 			return app.ResolveOptions{
-				Common: fetching(f), Documents: f.Words(), Subscribe: f.Bool("subscribe"), DryRun: f.Bool("dry-run"), Print: f.Printing(),
+				Common: fetching(f), Documents: f.Words(), Subscribe: f.Bool("subscribe"), DryRun: f.Bool("dry-run"),
+				Print: f.Printing(),
 			}
 		}),
 	}
@@ -256,13 +267,15 @@ file or from a command.
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "base-url", Usage: "write absolute links below `URL`"},
 			entriesFlag(),
-			&cli.IntFlag{Name: "newest", Value: ess.DefaultTop, Usage: "write at most `N` entries in the NNO, 0 for all"},
+			&cli.IntFlag{Name: "newest", Value: ess.DefaultTop,
+				Usage: "write at most `N` entries in the NNO, 0 for all"},
 			&cli.StringFlag{Name: "title", Usage: "the `TITLE` of the page"},
 			categoryFlag(), atFlag(), dryRunFlag(), cmdline.NulFlag(),
 		},
 		Action: cmdline.Run(app.Publish, "DIR", func(f *cmdline.Flags) app.PublishOptions {
 			return app.PublishOptions{
-				Common: common(f), To: f.Args().First(), Selection: selection(f, f.Args().Tail()), BaseURL: f.String("base-url"), N: f.Number("entries", 0, 0), Newest: f.Number("newest", 0, 0),
+				Common: common(f), To: f.Args().First(), Selection: selection(f, f.Args().Tail()),
+				BaseURL: f.String("base-url"), N: f.Number("entries", 0, 0), Newest: f.Number("newest", 0, 0),
 				Title: f.String("title"), DryRun: f.Bool("dry-run"),
 			}
 		}),
@@ -281,7 +294,8 @@ func discoverCommand() *cli.Command {
 			rawFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(app.Discover, "a URL", func(f *cmdline.Flags) app.DiscoverOptions {
-			o := app.DiscoverOptions{Common: fetching(f), URLs: f.Words(), Nul: cmdline.Nul(f.Context), Print: f.Printing()}
+			o := app.DiscoverOptions{Common: fetching(f), URLs: f.Words(), Nul: cmdline.Nul(f.Context),
+				Print: f.Printing()}
 			if !f.IsSet(httpmsg.FlagMaxBytes) && !f.IsSet(httpmsg.FlagMaxDecoded) {
 				// A page or a feed is larger than the documents.
 				o.Fetch.MaxBytes, o.Fetch.MaxDecoded = fetch.DefaultMaxBytes, fetch.DefaultMaxDecoded

@@ -68,7 +68,8 @@ func fetching(f *cmdline.Flags) fetcher.Common {
 		o.Interval, _ = humanize.ParseInterval(v)
 	}
 	o.History = rfc5005.Limits{
-		Documents: f.Number(rfc5005.FlagDocuments, 1, 0), Entries: f.Number(rfc5005.FlagEntries, 1, 0), Bytes: f.Size(rfc5005.FlagBytes),
+		Documents: f.Number(rfc5005.FlagDocuments, 1, 0), Entries: f.Number(rfc5005.FlagEntries, 1, 0),
+		Bytes: f.Size(rfc5005.FlagBytes),
 	}
 	return o
 }
@@ -91,15 +92,20 @@ func addCommand() *cli.Command {
 			&cli.BoolFlag{Name: "first", Usage: "if a page links to several feeds, take the first"},
 			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and deliver nothing yet"},
 			&cli.BoolFlag{Name: "as-is", Usage: "use the URL as that of a feed without looking at it"},
-			&cli.StringFlag{Name: "alias", Aliases: []string{"title"}, Usage: "use `NAME` instead of the feed's own name"},
-			&cli.StringFlag{Name: "interval", Usage: "fetch the feed at most once within `TIME`, such as 30m, 2h or 1d"},
+			&cli.StringFlag{Name: "alias", Aliases: []string{"title"},
+				Usage: "use `NAME` instead of the feed's own name"},
+			&cli.StringFlag{Name: "interval",
+				Usage: "fetch the feed at most once within `TIME`, such as 30m, 2h or 1d"},
 			&cli.BoolFlag{Name: "force", Usage: "accept an interval of less than a minute"},
 			&cli.BoolFlag{Name: "guess", Value: true, Usage: "if a page links to no feed, look at the usual URLs"},
-			&cli.StringSliceFlag{Name: "header", Usage: "send the header `FIELD` to the feed's server, such as 'Authorization: Bearer secret'; may be repeated"},
+			&cli.StringSliceFlag{Name: "header",
+				Usage: "send the header `FIELD` to the feed's server, such as 'Authorization: Bearer secret'; may be repeated"},
 			&cli.BoolFlag{Name: "private", Usage: "keep the feed out of everything that leaves this machine"},
 			&cli.BoolFlag{Name: "fulltext", Usage: "replace the text of entries by the articles of their pages"},
-			&cli.StringSliceFlag{Name: "category", Usage: "put the feed into the category `NAME`, a/b for b in a; may be repeated"},
-			&cli.BoolFlag{Name: "progress", Usage: "print the progress and the hashes of new subscriptions to standard output, for other programs"},
+			&cli.StringSliceFlag{Name: "category",
+				Usage: "put the feed into the category `NAME`, a/b for b in a; may be repeated"},
+			&cli.BoolFlag{Name: "progress",
+				Usage: "print the progress and the hashes of new subscriptions to standard output, for other programs"},
 			dryRunFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(fetcher.Add, "a URL", func(f *cmdline.Flags) fetcher.AddOptions {
@@ -112,10 +118,12 @@ func addCommand() *cli.Command {
 			}
 			o := fetcher.AddOptions{
 				Common: fetching(f), Sources: f.Words(), Nul: cmdline.Nul(f.Context),
-				Look: look, First: f.Bool("first"), History: f.Bool("history"), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run"),
+				Look: look, First: f.Bool("first"), History: f.Bool("history"), NoFetch: f.Bool("no-fetch"),
+				DryRun: f.Bool("dry-run"),
 				Settings: fetcher.Settings{
-					Alias: f.String("alias"), Interval: f.String("interval"), Force: f.Bool("force"), Categories: f.StringSlice("category"),
-					Headers: f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"),
+					Alias: f.String("alias"), Interval: f.String("interval"), Force: f.Bool("force"),
+					Categories: f.StringSlice("category"),
+					Headers:    f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"),
 				},
 			}
 			o.Steps = f.Bool("progress")
@@ -161,8 +169,10 @@ func lsCommand() *cli.Command {
 		},
 		Action: cmdline.Run(fetcher.List, "", func(f *cmdline.Flags) fetcher.ListOptions {
 			return fetcher.ListOptions{
-				Common: common(f), Feeds: f.Words(), All: f.Bool("all"), Broken: f.Bool("broken"), Category: f.String("category"),
-				Print:  cmdline.PrinterOptions{Format: cmdline.OutputFormat(f.Context), Nul: cmdline.Nul(f.Context), Raw: f.Bool("raw")},
+				Common: common(f), Feeds: f.Words(), All: f.Bool("all"), Broken: f.Bool("broken"),
+				Category: f.String("category"),
+				Print: cmdline.PrinterOptions{Format: cmdline.OutputFormat(f.Context), Nul: cmdline.Nul(f.Context),
+					Raw: f.Bool("raw")},
 				Screen: f.Streams().Screen(),
 			}
 		}),
@@ -181,7 +191,8 @@ Example:
    lektor-fetch set https://daringfireball.net/feeds/main interval 4h`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "unset", Usage: "remove the setting, so its default applies"},
-			&cli.BoolFlag{Name: "force", Usage: "accept an interval of less than a minute, and with - every value that was printed"},
+			&cli.BoolFlag{Name: "force",
+				Usage: "accept an interval of less than a minute, and with - every value that was printed"},
 			&cli.BoolFlag{Name: "raw", Usage: "print values as they are, even if they could harm a terminal"},
 			dryRunFlag(),
 		},
@@ -276,7 +287,8 @@ func historyCommand() *cli.Command {
 		Description: `Example:
    lektor-fetch history -o path https://example.org/feed | lektor-view mark --set S -`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "pages", Usage: "instead of archives, fetch the first `N` pages of a paged feed, or all"},
+			&cli.StringFlag{Name: "pages",
+				Usage: "instead of archives, fetch the first `N` pages of a paged feed, or all"},
 			cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
 			dryRunFlag(), cmdline.NulFlag(),
@@ -284,7 +296,8 @@ func historyCommand() *cli.Command {
 		Action: cmdline.Run(fetcher.History, "", func(f *cmdline.Flags) fetcher.UpdateOptions {
 			o := fetcher.UpdateOptions{
 				Common: fetching(f), Feeds: f.Words(), Nul: cmdline.Nul(f.Context),
-				Format: cmdline.OutputFormat(f.Context), Quiet: f.Given("quiet").Bool("quiet"), DryRun: f.Given("dry-run").Bool("dry-run"),
+				Format: cmdline.OutputFormat(f.Context), Quiet: f.Given("quiet").Bool("quiet"),
+				DryRun: f.Given("dry-run").Bool("dry-run"),
 			}
 			if v := f.String("pages"); v == "all" {
 				o.Pages = fetcher.AllPages
@@ -320,7 +333,8 @@ func deliverCommand() *cli.Command {
 			o := fetcher.DeliverOptions{
 				Common: common(noArgs(f)), Format: cmdline.OutputFormat(f.Context),
 				Document: fetcher.Document{
-					ID: f.String("id"), Name: f.String("name"), URL: f.String("url"), ContentType: f.String("content-type"), DryRun: f.Bool("dry-run"),
+					ID: f.String("id"), Name: f.String("name"), URL: f.String("url"),
+					ContentType: f.String("content-type"), DryRun: f.Bool("dry-run"),
 				},
 			}
 			o.Fetch.MaxDecoded, o.MaxEntries = f.Bytes(httpmsg.FlagMaxDecoded), f.Number(fetcher.FlagMaxEntries, 0, 0)
@@ -344,19 +358,23 @@ Example:
 			&cli.StringFlag{Name: "title", Usage: "the `TITLE` of the entry"},
 			&cli.StringFlag{Name: "link", Usage: "the `URL` of the entry's page"},
 			&cli.StringFlag{Name: "author", Usage: "the author of the entry, as `NAME <MAIL>`"},
-			&cli.StringFlag{Name: "date", Usage: "the date of publication, `WHEN`, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970"},
+			&cli.StringFlag{Name: "date",
+				Usage: "the date of publication, `WHEN`, such as 2026-01-31T12:00:00Z, or @ and seconds since 1970"},
 			&cli.StringFlag{Name: "type", Usage: "the MIME `TYPE` of the content", DefaultText: "text/plain"},
 			&cli.StringFlag{Name: "summary", Usage: "a summary `TEXT` beside the content"},
 			&cli.StringSliceFlag{Name: "category", Usage: "the `NAME` of a category; may be repeated"},
-			&cli.StringSliceFlag{Name: "enclosure", Usage: "a file that belongs to the entry: `URL`, and after spaces its type and length in bytes; may be repeated"},
+			&cli.StringSliceFlag{Name: "enclosure",
+				Usage: "a file that belongs to the entry: `URL`, and after spaces its type and length in bytes; may be repeated"},
 			dryRunFlag(),
 		},
 		Action: cmdline.Run(fetcher.Put, "", func(f *cmdline.Flags) fetcher.PutOptions {
 			return fetcher.PutOptions{
-				Common: common(noArgs(f)), FeedID: f.String("feed-id"), FeedName: f.String("feed-name"), ID: f.String("id"), Title: f.String("title"),
+				Common: common(noArgs(f)), FeedID: f.String("feed-id"), FeedName: f.String("feed-name"),
+				ID: f.String("id"), Title: f.String("title"),
 				Link: f.String("link"), Author: f.String("author"), Date: f.String("date"), Type: f.String("type"),
-				Summary: f.String("summary"), Categories: f.StringSlice("category"), Enclosures: f.StringSlice("enclosure"),
-				DryRun: f.Bool("dry-run"),
+				Summary: f.String("summary"), Categories: f.StringSlice("category"),
+				Enclosures: f.StringSlice("enclosure"),
+				DryRun:     f.Bool("dry-run"),
 			}
 		}),
 	}
@@ -376,14 +394,16 @@ Example:
    lektor-fetch import --no-fetch Subs.opml
    lektor-fetch import --from newsboat`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "from", Usage: "move in from `READER`: newsboat, sfeed, r2e, feedly, inoreader or miniflux; PATH is its file"},
+			&cli.StringFlag{Name: "from",
+				Usage: "move in from `READER`: newsboat, sfeed, r2e, feedly, inoreader or miniflux; PATH is its file"},
 			&cli.BoolFlag{Name: "yes", Usage: "with --from, take over commands without asking"},
 			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and fetch nothing"},
 			dryRunFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(fetcher.Import, "", func(f *cmdline.Flags) fetcher.ImportOptions {
 			o := fetcher.ImportOptions{
-				Common: fetching(f), File: f.Args().First(), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run"), From: f.String("from"), Yes: f.Bool("yes"),
+				Common: fetching(f), File: f.Args().First(), NoFetch: f.Bool("no-fetch"), DryRun: f.Bool("dry-run"),
+				From: f.String("from"), Yes: f.Bool("yes"),
 			}
 			switch {
 			case o.From != "":
@@ -411,11 +431,13 @@ func exportCommand() *cli.Command {
    lektor-fetch export --output Subs.opml`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Usage: "write to `FILE`"},
-			&cli.BoolFlag{Name: "public", Usage: "write a list for others, with only title and folders of private feeds"},
+			&cli.BoolFlag{Name: "public",
+				Usage: "write a list for others, with only title and folders of private feeds"},
 			&cli.BoolFlag{Name: "passwords", Usage: "include user names and passwords in URLs"},
 		},
 		Action: cmdline.Run(fetcher.Export, "", func(f *cmdline.Flags) fetcher.ExportOptions {
-			return fetcher.ExportOptions{Common: common(noArgs(f)), Output: f.String("output"), Public: f.Bool("public"), Passwords: f.Bool("passwords")}
+			return fetcher.ExportOptions{Common: common(noArgs(f)), Output: f.String("output"),
+				Public: f.Bool("public"), Passwords: f.Bool("passwords")}
 		}),
 	}
 }
@@ -447,8 +469,10 @@ func updateFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "fetch all feeds, due or not"},
 		cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
-		&cli.BoolFlag{Name: "progress", Usage: "print the progress and the summary to standard output, for other programs"},
-		&cli.BoolFlag{Name: "fulltext", Usage: "also fetch the full text of unread entries that were delivered without it"},
+		&cli.BoolFlag{Name: "progress",
+			Usage: "print the progress and the summary to standard output, for other programs"},
+		&cli.BoolFlag{Name: "fulltext",
+			Usage: "also fetch the full text of unread entries that were delivered without it"},
 		dryRunFlag(),
 	}
 }
@@ -456,11 +480,17 @@ func updateFlags() []cli.Flag {
 // fetchFlags returns the flags of all commands that make requests.
 func fetchFlags() []cli.Flag {
 	return append(fetchcmd.FetchFlags(0),
-		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: fetcher.DefaultJobs, Usage: "fetch `N` feeds at once"},
-		&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries of a document", DefaultText: "20000"},
-		&cli.IntFlag{Name: rfc5005.FlagDocuments, Value: fetcher.DefaultLimitDocuments, Usage: "request at most `N` documents of a feed's history in one walk"},
-		&cli.IntFlag{Name: rfc5005.FlagEntries, Value: fetcher.DefaultLimitEntries, Usage: "end a walk through a feed's history after `N` entries"},
-		&cli.StringFlag{Name: rfc5005.FlagBytes, Value: "256M", Usage: "end a walk through a feed's history after `SIZE` bytes, such as 256M"},
-		&cli.StringFlag{Name: "default-interval", Usage: "the interval of feeds without their own, `TIME` such as 30m, 2h or 1d", DefaultText: "1h"},
+		&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: fetcher.DefaultJobs,
+			Usage: "fetch `N` feeds at once"},
+		&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries of a document",
+			DefaultText: "20000"},
+		&cli.IntFlag{Name: rfc5005.FlagDocuments, Value: fetcher.DefaultLimitDocuments,
+			Usage: "request at most `N` documents of a feed's history in one walk"},
+		&cli.IntFlag{Name: rfc5005.FlagEntries, Value: fetcher.DefaultLimitEntries,
+			Usage: "end a walk through a feed's history after `N` entries"},
+		&cli.StringFlag{Name: rfc5005.FlagBytes, Value: "256M",
+			Usage: "end a walk through a feed's history after `SIZE` bytes, such as 256M"},
+		&cli.StringFlag{Name: "default-interval",
+			Usage: "the interval of feeds without their own, `TIME` such as 30m, 2h or 1d", DefaultText: "1h"},
 	)
 }

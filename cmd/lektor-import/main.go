@@ -34,12 +34,16 @@ run. READ is the file in which sfeed_curses keeps the URLs of read entries (defa
 $SFEED_URL_FILE).
 
    lektor-import sfeed ~/.sfeed/sfeedrc`),
-			reader("r2e", "take over the configuration and the data of rss2email", "[PATH [DATA]]", `Mailed entries are marked as read.
+			reader("r2e", "take over the configuration and the data of rss2email", "[PATH [DATA]]",
+				`Mailed entries are marked as read.
 
    lektor-import r2e ~/.config/rss2email.cfg`),
-			reader("feedly", "take over exports of Feedly, OPML and JSON", "FILE…", `   lektor-import feedly feedly.opml saved.json`),
-			reader("inoreader", "take over exports of Inoreader, OPML and JSON", "FILE…", `   lektor-import inoreader subscriptions.xml starred.json`),
-			reader("miniflux", "take over exports of Miniflux, OPML and JSON", "FILE…", `   lektor-import miniflux feeds.opml entries.json`),
+			reader("feedly", "take over exports of Feedly, OPML and JSON", "FILE…",
+				`   lektor-import feedly feedly.opml saved.json`),
+			reader("inoreader", "take over exports of Inoreader, OPML and JSON", "FILE…",
+				`   lektor-import inoreader subscriptions.xml starred.json`),
+			reader("miniflux", "take over exports of Miniflux, OPML and JSON", "FILE…",
+				`   lektor-import miniflux feeds.opml entries.json`),
 		},
 	}
 }
@@ -54,7 +58,8 @@ func reader(name, usage, args, description string) *cli.Command {
 		},
 		Action: cmdline.Run(importer.Import, "", func(f *cmdline.Flags) importer.Options {
 			return importer.Options{
-				Dir: cmdline.Dir(f.Context), Reader: name, Paths: f.Words(), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"),
+				Dir: cmdline.Dir(f.Context), Reader: name, Paths: f.Words(), Yes: f.Bool("yes"),
+				DryRun: f.Bool("dry-run"),
 			}
 		}),
 	}

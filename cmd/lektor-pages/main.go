@@ -48,7 +48,8 @@ written.
    lektor-pages html --title Kernel ~/www/kernel folder:Linux since:30d`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "title", Usage: "the `TITLE` of the site", Value: "lektor"},
-			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N` entries", DefaultText: "all"},
+			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "only the newest `N` entries",
+				DefaultText: "all"},
 			&cli.IntFlag{Name: "per-page", Usage: "put `N` entries on a page of a list", Value: 50},
 			imagesFlag("show images at once; their servers learn that somebody reads the entry"),
 			privateFlag(),
@@ -56,7 +57,8 @@ written.
 		Action: cmdline.Run(app.HTML, "DIR", func(f *cmdline.Flags) app.HTMLOptions {
 			words := f.Words()
 			o := app.HTMLOptions{
-				Common: common(f, words[1:]), Output: words[0], Title: f.String("title"), PerPage: f.Number("per-page", 1, 10_000), Images: f.Bool("images"),
+				Common: common(f, words[1:]), Output: words[0], Title: f.String("title"),
+				PerPage: f.Number("per-page", 1, 10_000), Images: f.Bool("images"),
 			}
 			if f.IsSet("newest") {
 				o.Newest = f.Number("newest", 1, 0)
@@ -166,7 +168,8 @@ lektor-view digest --html selects entries, starts this command, and marks them a
 
    lektor-view ls -o path since:1d | lektor-pages digest - >today.html`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "show at most `N` lines of each entry", Value: 4},
+			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "show at most `N` lines of each entry",
+				Value: 4},
 			&cli.BoolFlag{Name: "full", Usage: "include the whole content of each entry"},
 			imagesFlag("show images; their servers learn that somebody reads the entry"),
 			&cli.StringFlag{Name: "mail", Usage: "write a mail to `ADDRESS`, for sendmail -t"},
@@ -174,8 +177,9 @@ lektor-view digest --html selects entries, starts this command, and marks them a
 		},
 		Action: cmdline.Run(app.Digest, "ENTRY", func(f *cmdline.Flags) app.DigestOptions {
 			o := app.DigestOptions{
-				Common: common(f, nil), Entries: f.Words(), Nul: cmdline.Nul(f.Context), Lines: f.Number("lines", 0, 10_000),
-				Full: f.Bool("full"), Images: f.Bool("images"), Mail: f.String("mail"),
+				Common: common(f, nil), Entries: f.Words(), Nul: cmdline.Nul(f.Context),
+				Lines: f.Number("lines", 0, 10_000),
+				Full:  f.Bool("full"), Images: f.Bool("images"), Mail: f.String("mail"),
 			}
 			if f.IsSet("mail") && o.Mail == "" {
 				f.Fail(cmdline.Usagef("--mail needs an address"))

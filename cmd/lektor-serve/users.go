@@ -11,7 +11,8 @@ import (
 
 // stateFlag returns the flag --state, which the server and all commands take.
 func stateFlag() cli.Flag {
-	return &cli.StringFlag{Name: "state", Usage: "keep users and tokens in `DIR`", DefaultText: "$STATE_DIRECTORY or $XDG_STATE_HOME/lektor-serve"}
+	return &cli.StringFlag{Name: "state", Usage: "keep users and tokens in `DIR`",
+		DefaultText: "$STATE_DIRECTORY or $XDG_STATE_HOME/lektor-serve"}
 }
 
 func passwdCommand() *cli.Command {
@@ -26,7 +27,8 @@ Example:
    lektor-serve passwd ann
    pass feeds | lektor-serve passwd --dir /srv/lektor bob`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "dir", Usage: "serve the lektor-dir `DIR` to the user", DefaultText: "unchanged; of a new user $LEKTORDIR, else $XDG_DATA_HOME/lektor, else ~/.local/share/lektor"},
+			&cli.StringFlag{Name: "dir", Usage: "serve the lektor-dir `DIR` to the user",
+				DefaultText: "unchanged; of a new user $LEKTORDIR, else $XDG_DATA_HOME/lektor, else ~/.local/share/lektor"},
 			&cli.BoolFlag{Name: "remove", Usage: "remove the user"},
 			stateFlag(),
 		},
@@ -37,7 +39,8 @@ Example:
 			if f.Bool("remove") && f.IsSet("dir") {
 				f.Fail(cmdline.Usagef("--dir is not for --remove"))
 			}
-			return server.PasswdOptions{State: f.Given("state").String("state"), Name: f.Args().First(), Dir: f.String("dir"), Remove: f.Bool("remove")}
+			return server.PasswdOptions{State: f.Given("state").String("state"), Name: f.Args().First(),
+				Dir: f.String("dir"), Remove: f.Bool("remove")}
 		}),
 	}
 }

@@ -32,7 +32,8 @@ and reads those of the others.
    lektor-fetch; lektor-share sync`,
 		Flags: []cli.Flag{cmdline.DirFlag()},
 		Commands: []*cli.Command{
-			initCommand(), syncCommand(), applyCommand(), statusCommand(), peerCommand(), conflictsCommand(), resolveCommand(),
+			initCommand(), syncCommand(), applyCommand(), statusCommand(), peerCommand(), conflictsCommand(),
+			resolveCommand(),
 			publishCommand(), mergeCommand(), checkCommand(),
 		},
 	}, entrystore.Complete)
@@ -75,7 +76,8 @@ server, or on a stick. URL is a directory on a server that supports PUT.
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "name", Usage: "the `NAME` of this machine", DefaultText: "the host name"},
 			&cli.BoolFlag{Name: "leave", Usage: "remove the documents of this machine from the old target"},
-			&cli.BoolFlag{Name: "renew", Usage: "become a new endpoint: for a lektor-dir that you copied or restored from a backup"},
+			&cli.BoolFlag{Name: "renew",
+				Usage: "become a new endpoint: for a lektor-dir that you copied or restored from a backup"},
 		},
 		Action: cmdline.Run(app.Init, "", func(f *cmdline.Flags) app.InitOptions {
 			name := f.String("name")
@@ -89,7 +91,8 @@ server, or on a stick. URL is a directory on a server that supports PUT.
 				// In a copied lektor-dir, the documents are those of another machine.
 				f.Fail(cmdline.Usagef("init: --leave and --renew exclude each other"))
 			}
-			return app.InitOptions{Common: common(f), Target: f.Args().First(), Name: name, Renew: f.Bool("renew"), Leave: f.Bool("leave")}
+			return app.InitOptions{Common: common(f), Target: f.Args().First(), Name: name, Renew: f.Bool("renew"),
+				Leave: f.Bool("leave")}
 		}),
 	}
 }
@@ -106,7 +109,8 @@ func syncCommand() *cli.Command {
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
 		}, fetchcmd.FetchFlags(maxBytes)...),
 		Action: cmdline.Run(app.Sync, "", func(f *cmdline.Flags) app.SyncOptions {
-			return app.SyncOptions{Common: fetching(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"), Quiet: f.Bool("quiet")}
+			return app.SyncOptions{Common: fetching(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"),
+				Quiet: f.Bool("quiet")}
 		}),
 	}
 }
@@ -120,7 +124,8 @@ func applyCommand() *cli.Command {
    lektor-fetch; lektor-share apply; lektor-view ls`,
 		Flags: []cli.Flag{
 			yesFlag(), dryRunFlag(),
-			&cli.StringSliceFlag{Name: "allow", Usage: "subscribe to feeds of peers in the private network `PREFIX`; may be repeated"},
+			&cli.StringSliceFlag{Name: "allow",
+				Usage: "subscribe to feeds of peers in the private network `PREFIX`; may be repeated"},
 		},
 		Action: cmdline.Run(app.Apply, "", func(f *cmdline.Flags) app.ApplyOptions {
 			o := app.ApplyOptions{Common: common(f), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run")}
@@ -216,7 +221,8 @@ func publishCommand() *cli.Command {
    lektor-share publish /media/stick/lektor
    lektor-share publish --set state - | gzip > state.rss.gz`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "set", Usage: "write `WHAT` to standard output: subscriptions or state", DefaultText: "subscriptions"},
+			&cli.StringFlag{Name: "set", Usage: "write `WHAT` to standard output: subscriptions or state",
+				DefaultText: "subscriptions"},
 		},
 		Action: cmdline.Run(app.Publish, "a directory, or -,", func(f *cmdline.Flags) app.PublishOptions {
 			return app.PublishOptions{Common: common(f), To: f.Args().First(), Set: f.String("set")}

@@ -41,7 +41,8 @@ input. QUERY is described in lektor-query(7).
    lektor-view ls -o path is:unread before:4w | lektor-view mark --set S -`,
 		Flags: []cli.Flag{cmdline.DirFlag()},
 		Commands: slices.Concat(
-			group("Read", lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), bookmarkCommand(), digestCommand(), followCommand(),
+			group("Read", lsCommand(), showCommand(), nextCommand(), openCommand(), playCommand(), bookmarkCommand(),
+				digestCommand(), followCommand(),
 				countCommand(), statsCommand(), tuiCommand()),
 			group("Organise", markCommand(), rmCommand(), undoCommand(), rulesCommand(), indexCommand()),
 			group("Keep", saveCommand(), expireCommand()),
@@ -88,11 +89,13 @@ func textWidth(f *cmdline.Flags) int {
 }
 
 func widthFlag() cli.Flag {
-	return &cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to `COLUMNS`", DefaultText: "$LEKTOR_WIDTH or 80, but no more than the terminal has"}
+	return &cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to `COLUMNS`",
+		DefaultText: "$LEKTOR_WIDTH or 80, but no more than the terminal has"}
 }
 
 func allFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "select read entries too, even if the query does not ask for them"}
+	return &cli.BoolFlag{Name: "all", Aliases: []string{"a"},
+		Usage: "select read entries too, even if the query does not ask for them"}
 }
 
 func rawFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "raw", Usage: usage} }
@@ -104,7 +107,8 @@ func dryRunFlag() cli.Flag {
 const uncleaned = "do not clean text of characters that could harm a terminal"
 
 func print0Flag() cli.Flag {
-	return &cli.BoolFlag{Name: "print0", Aliases: []string{"0"}, Usage: "end each record with NUL, not a newline; without -o print paths"}
+	return &cli.BoolFlag{Name: "print0", Aliases: []string{"0"},
+		Usage: "end each record with NUL, not a newline; without -o print paths"}
 }
 
 // nulPaths returns how to print; -0 without -o prints paths.
@@ -129,8 +133,10 @@ func lsCommand() *cli.Command {
    lektor-view ls -a -o '{{.date | date "2 Jan"}} {{.title}}' author:kim`,
 		Flags: []cli.Flag{
 			allFlag(),
-			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "list only the newest `N` entries", DefaultText: "all"},
-			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`: date, delivered, feed, title, author, thread, flags, rank, relevance or random; -KEY reverses the order", Value: viewer.DefaultSort},
+			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "list only the newest `N` entries",
+				DefaultText: "all"},
+			&cli.StringFlag{Name: "sort",
+				Usage: "sort by `KEY`: date, delivered, feed, title, author, thread, flags, rank, relevance or random; -KEY reverses the order", Value: viewer.DefaultSort},
 			numberFlag("number the list for other commands, as on a terminal"),
 			cmdline.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
@@ -139,7 +145,8 @@ func lsCommand() *cli.Command {
 		},
 		Action: cmdline.Run(viewer.List, "", func(f *cmdline.Flags) viewer.ListOptions {
 			o := viewer.ListOptions{
-				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f), Number: numbered(f),
+				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f),
+				Number: numbered(f),
 				Screen: f.Streams().Screen(), Pager: pager(f),
 			}
 			if f.IsSet("newest") {
@@ -162,7 +169,8 @@ func showFlags(more ...cli.Flag) []cli.Flag {
 }
 
 func showOptions(f *cmdline.Flags) viewer.ShowOptions {
-	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), FeedText: f.Bool("feed-text"), Width: textWidth(f), Print: f.Printing()}
+	o := viewer.ShowOptions{Common: common(f), Raw: f.Bool("raw"), FeedText: f.Bool("feed-text"), Width: textWidth(f),
+		Print: f.Printing()}
 	if !o.Raw {
 		o.Pager = pager(f)
 	}
@@ -228,7 +236,8 @@ it. It gets URLs of http and https, and of the schemes in etc/view/schemes.
    lektor-view open 3
    lektor-view open --link 2 .`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "link", Usage: "open link `N` of the content, by its number in the output of show", DefaultText: "the entry's page"},
+			&cli.IntFlag{Name: "link", Usage: "open link `N` of the content, by its number in the output of show",
+				DefaultText: "the entry's page"},
 			enclosureFlag("open", "the entry's page"),
 			&cli.BoolFlag{Name: "comments", Usage: "open the page of comments"},
 			keepFlag(), cmdline.NulFlag(), cmdline.NumericArgs(),
@@ -301,10 +310,13 @@ incomplete file is continued. Entries with the flag d are skipped.
    lektor-view save ~/Podcasts 3-5
    lektor-view save ~/Podcasts --query 'feed:radio has:audio' --type audio`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "query", Usage: "save the entries that `QUERY` selects, unread ones unless it asks for others"},
-			&cli.StringFlag{Name: "type", Usage: "save only enclosures whose MIME type begins with `TYPE`, such as audio", DefaultText: "all"},
+			&cli.StringFlag{Name: "query",
+				Usage: "save the entries that `QUERY` selects, unread ones unless it asks for others"},
+			&cli.StringFlag{Name: "type",
+				Usage: "save only enclosures whose MIME type begins with `TYPE`, such as audio", DefaultText: "all"},
 			&cli.BoolFlag{Name: "again", Usage: "save the enclosures of entries with the flag d too"},
-			&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: fetch.DefaultDeadline, Usage: "fail if no data came for `TIME`"},
+			&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: fetch.DefaultDeadline,
+				Usage: "fail if no data came for `TIME`"},
 			cmdline.NulFlag(), cmdline.NumericArgs(),
 		}, fetching...),
 		Action: cmdline.Run(save.Save, "DIR", func(f *cmdline.Flags) save.Options {
@@ -314,7 +326,8 @@ incomplete file is continued. Entries with the flag d are skipped.
 			}
 			o.Fetch = fetchcmd.Asking(f)
 			o.Fetch.Gap = f.Time("gap")
-			o.Fetch.MaxBytes, o.Fetch.MaxHeader, o.Fetch.Proxy = f.Bytes(httpmsg.FlagMaxBytes), f.Bytes(httpmsg.FlagMaxHeader), http.ProxyFromEnvironment
+			o.Fetch.MaxBytes, o.Fetch.MaxHeader, o.Fetch.Proxy = f.Bytes(httpmsg.FlagMaxBytes),
+				f.Bytes(httpmsg.FlagMaxHeader), http.ProxyFromEnvironment
 			switch {
 			case f.IsSet("query") && len(o.Args) > 0:
 				f.Fail(cmdline.Usagef("name entries or use --query, not both"))
@@ -332,7 +345,8 @@ incomplete file is continued. Entries with the flag d are skipped.
 const maxEnclosure = 4 << 30
 
 func enclosureFlag(verb, otherwise string) cli.Flag {
-	return &cli.IntFlag{Name: "enclosure", Usage: verb + " enclosure `N`, counted from 1 in the order of show", DefaultText: otherwise}
+	return &cli.IntFlag{Name: "enclosure", Usage: verb + " enclosure `N`, counted from 1 in the order of show",
+		DefaultText: otherwise}
 }
 
 func keepFlag() cli.Flag {
@@ -365,15 +379,18 @@ func markCommand() *cli.Command {
    lektor-view mark --set read 2-5
    lektor-view ls -o path feed:ads | lektor-view mark -s S -`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "set", Aliases: []string{"s"}, Usage: "set `FLAGS`: letters, or read, flagged, trashed or saved"},
-			&cli.StringFlag{Name: "clear", Aliases: []string{"c"}, Usage: "clear `FLAGS`: letters, or read, flagged, trashed or saved"},
+			&cli.StringFlag{Name: "set", Aliases: []string{"s"},
+				Usage: "set `FLAGS`: letters, or read, flagged, trashed or saved"},
+			&cli.StringFlag{Name: "clear", Aliases: []string{"c"},
+				Usage: "clear `FLAGS`: letters, or read, flagged, trashed or saved"},
 			dryRunFlag(),
 			cmdline.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
 			cmdline.NulFlag(), cmdline.NumericArgs(),
 		},
 		Action: cmdline.Run(viewer.Mark, "ENTRY", func(f *cmdline.Flags) viewer.MarkOptions {
 			return viewer.MarkOptions{
-				Common: common(f), Names: names(f), Set: f.String("set"), Clear: f.String("clear"), DryRun: f.Bool("dry-run"), Print: f.Printing(),
+				Common: common(f), Names: names(f), Set: f.String("set"), Clear: f.String("clear"),
+				DryRun: f.Bool("dry-run"), Print: f.Printing(),
 			}
 		}),
 	}
@@ -395,7 +412,8 @@ Trashed and deleted entries are never delivered again.
 			dryRunFlag(), cmdline.NulFlag(), cmdline.NumericArgs(),
 		},
 		Action: cmdline.Run(viewer.Remove, "ENTRY", func(f *cmdline.Flags) viewer.RemoveOptions {
-			return viewer.RemoveOptions{Common: common(f), Names: names(f), Now: f.Bool("now"), DryRun: f.Bool("dry-run")}
+			return viewer.RemoveOptions{Common: common(f), Names: names(f), Now: f.Bool("now"),
+				DryRun: f.Bool("dry-run")}
 		}),
 	}
 }
@@ -412,17 +430,24 @@ You cannot get the entries back, and they are never delivered again.
    lektor-view expire --read 90d --dry-run
    lektor-view expire --read 1w --keep 20 folder:news`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "read", Usage: "delete entries that were read `TIME` ago or earlier, such as 90d", DefaultText: "never"},
-			&cli.IntFlag{Name: "keep", Usage: "keep the `N` entries of each feed that were read last; without --read delete all other read ones", DefaultText: "none"},
-			&cli.StringFlag{Name: "trashed", Usage: "delete entries that were trashed `TIME` ago or earlier", Value: viewer.DefaultTrashed},
-			&cli.StringFlag{Name: "unread", Usage: "also delete unread entries that were delivered or marked `TIME` ago or earlier", DefaultText: "never"},
+			&cli.StringFlag{Name: "read", Usage: "delete entries that were read `TIME` ago or earlier, such as 90d",
+				DefaultText: "never"},
+			&cli.IntFlag{Name: "keep",
+				Usage: "keep the `N` entries of each feed that were read last; without --read delete all other read ones", DefaultText: "none"},
+			&cli.StringFlag{Name: "trashed", Usage: "delete entries that were trashed `TIME` ago or earlier",
+				Value: viewer.DefaultTrashed},
+			&cli.StringFlag{Name: "unread",
+				Usage:       "also delete unread entries that were delivered or marked `TIME` ago or earlier",
+				DefaultText: "never"},
 			&cli.BoolFlag{Name: "flagged", Usage: "also delete flagged entries"},
-			&cli.BoolFlag{Name: "yes", Usage: "trust the clock, even if it is a month ahead of the last expire and of all servers"},
+			&cli.BoolFlag{Name: "yes",
+				Usage: "trust the clock, even if it is a month ahead of the last expire and of all servers"},
 			dryRunFlag(),
 		},
 		Action: cmdline.Run(viewer.Expire, "", func(f *cmdline.Flags) viewer.ExpireOptions {
 			o := viewer.ExpireOptions{
-				Common: common(f), Query: f.Words(), Read: f.String("read"), Keep: -1, Trashed: f.String("trashed"), Unread: f.String("unread"),
+				Common: common(f), Query: f.Words(), Read: f.String("read"), Keep: -1, Trashed: f.String("trashed"),
+				Unread:  f.String("unread"),
 				Flagged: f.Bool("flagged"), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"),
 			}
 			if f.IsSet("keep") {
@@ -460,12 +485,15 @@ func countCommand() *cli.Command {
 		Description: `   lektor-view count -o unread
    lektor-view count --by day since:1w`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "by", Usage: "print a line for each `GROUP`: folder, feed, author, day or saved query", DefaultText: "one line for all"},
+			&cli.StringFlag{Name: "by",
+				Usage:       "print a line for each `GROUP`: folder, feed, author, day or saved query",
+				DefaultText: "one line for all"},
 			&cli.BoolFlag{Name: "feeds", Aliases: []string{"f"}, Usage: "the same as --by feed"},
 			cmdline.OutputFlag("print as `FORMAT`: tsv, json, a template, or one of unread, all, flagged and the group, or for feeds feedid and feedhash"),
 		},
 		Action: cmdline.Run(viewer.Count, "", func(f *cmdline.Flags) viewer.CountOptions {
-			o := viewer.CountOptions{Common: common(f), Query: f.Words(), By: f.String("by"), Print: f.Printing(), Total: f.Streams().OutIsTerminal()}
+			o := viewer.CountOptions{Common: common(f), Query: f.Words(), By: f.String("by"), Print: f.Printing(),
+				Total: f.Streams().OutIsTerminal()}
 			switch {
 			case f.IsSet("by") && o.By == "":
 				f.Fail(cmdline.Usagef("--by needs one of %s", strings.Join(viewer.Groups, ", ")))
@@ -493,7 +521,8 @@ func statsCommand() *cli.Command {
 			cmdline.OutputFlag("print as `FORMAT`: tsv, json, a template, or one of feed, unread, all, flagged, weeks, newest, silent, error, bytes, feedid, feedhash"),
 		},
 		Action: cmdline.Run(viewer.Stats, "", func(f *cmdline.Flags) viewer.StatsOptions {
-			o := viewer.StatsOptions{Common: common(f), Query: f.Words(), Weeks: f.Number("weeks", 1, 520), Print: f.Printing(), HTML: f.Bool("html"), Width: f.Streams().Screen().Width}
+			o := viewer.StatsOptions{Common: common(f), Query: f.Words(), Weeks: f.Number("weeks", 1, 520),
+				Print: f.Printing(), HTML: f.Bool("html"), Width: f.Streams().Screen().Width}
 			if o.HTML && o.Print.Format != "" {
 				f.Fail(cmdline.Usagef("--html and -o exclude each other"))
 			}
@@ -512,18 +541,21 @@ func digestCommand() *cli.Command {
    lektor-view digest --html --full since:1d >today.html`,
 		Flags: []cli.Flag{
 			allFlag(),
-			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "print at most `N` lines of each content", Value: 4},
+			&cli.IntFlag{Name: "lines", Aliases: []string{"n"}, Usage: "print at most `N` lines of each content",
+				Value: 4},
 			&cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave the entries unread"},
 			numberFlag("number the entries for other commands, as on a terminal"),
 			widthFlag(),
 			&cli.BoolFlag{Name: "html", Usage: "write an HTML document, by lektor-pages(1)"},
 			&cli.BoolFlag{Name: "full", Usage: "with --html, write the whole content of each entry"},
-			&cli.BoolFlag{Name: "images", Usage: "with --html, show images, which lets their servers see that somebody reads"},
+			&cli.BoolFlag{Name: "images",
+				Usage: "with --html, show images, which lets their servers see that somebody reads"},
 			&cli.StringFlag{Name: "mail", Usage: "with --html, write a mail to `ADDRESS`, for sendmail -t"},
 		},
 		Action: cmdline.Run(viewer.Digest, "", func(f *cmdline.Flags) viewer.DigestOptions {
 			o := viewer.DigestOptions{
-				Common: common(f), Query: f.Words(), All: f.Bool("all"), Lines: f.Number("lines", 0, 0), Keep: f.Bool("keep"), Width: textWidth(f), Number: numbered(f),
+				Common: common(f), Query: f.Words(), All: f.Bool("all"), Lines: f.Number("lines", 0, 0),
+				Keep: f.Bool("keep"), Width: textWidth(f), Number: numbered(f),
 			}
 			o.HTML = htmlFlags(f)
 			return o
@@ -573,7 +605,8 @@ too. With --run, arguments can be templates, as for -o.
    lektor-view follow feed:lwn --run notify-send '{{.feed}}' '{{.title}}'
    lektor-view follow --exec 'notify-send "$LEKTOR_FEED" "$LEKTOR_TITLE"'`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "past", Aliases: []string{"n"}, Usage: "first print the newest `N` of the entries that are there already"},
+			&cli.IntFlag{Name: "past", Aliases: []string{"n"},
+				Usage: "first print the newest `N` of the entries that are there already"},
 			&cli.StringFlag{Name: "exec", Usage: "for each entry run `COMMAND` by /bin/sh instead of printing it"},
 			cmdline.RestFlag("run", "for each entry run `COMMAND`, with all words that follow, without a shell"),
 			&cli.BoolFlag{Name: "rules", Usage: "apply the rules of etc/view/rules to arrivals"},
@@ -584,7 +617,8 @@ too. With --run, arguments can be templates, as for -o.
 		},
 		Action: cmdline.Run(viewer.Follow, "", func(f *cmdline.Flags) viewer.FollowOptions {
 			o := viewer.FollowOptions{
-				Common: staying(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"), Rules: f.Bool("rules"), Print: nulPaths(f), Number: numbered(f),
+				Common: staying(f), Query: f.Words(), Past: f.Number("past", 0, 0), Exec: f.String("exec"),
+				Rules: f.Bool("rules"), Print: nulPaths(f), Number: numbered(f),
 				Screen: f.Streams().Screen(),
 			}
 			if f.IsSet("run") {
@@ -610,7 +644,8 @@ stop, and at the end run CMD ARG. Rules are applied to each entry once.
    lektor-view rules check && lektor-view rules apply
    lektor-view rules apply --again --dry-run feed:lwn`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "again", Usage: "apply the rules to the entries that QUERY selects, even if that was done before"},
+			&cli.BoolFlag{Name: "again",
+				Usage: "apply the rules to the entries that QUERY selects, even if that was done before"},
 			dryRunFlag(),
 			cmdline.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
 		},
@@ -622,7 +657,8 @@ stop, and at the end run CMD ARG. Rules are applied to each entry once.
 			switch {
 			case o.what != "apply" && o.what != "check":
 				f.Fail(cmdline.Usagef("rules %s: write apply or check", o.what))
-			case o.what == "check" && (len(words) > 0 || f.Bool("again")), o.what == "apply" && len(words) > 0 && !f.Bool("again"):
+			case o.what == "check" && (len(words) > 0 || f.Bool("again")), o.what == "apply" && len(words) > 0 &&
+				!f.Bool("again"):
 				f.Fail(cmdline.Usagef("a query needs rules apply --again"))
 			case f.Bool("again"):
 				o.Again = words
@@ -679,23 +715,30 @@ func publishCommand() *cli.Command {
 			&cli.StringFlag{Name: "title", Usage: "call the feed `TITLE`", DefaultText: "the query"},
 			&cli.StringFlag{Name: "self", Usage: "the feed will be found at `URL`"},
 			&cli.StringFlag{Name: "link", Usage: "`URL` of the page that the feed belongs to"},
-			&cli.StringSliceFlag{Name: "cloud", Usage: "readers register for updates at the rssCloud at `URL`; xmlrpc://… or a path /RPC2 for XML-RPC"},
-			&cli.StringSliceFlag{Name: "hub", Usage: "readers subscribe to updates at the WebSub hub at `URL`; can be repeated"},
+			&cli.StringSliceFlag{Name: "cloud",
+				Usage: "readers register for updates at the rssCloud at `URL`; xmlrpc://… or a path /RPC2 for XML-RPC"},
+			&cli.StringSliceFlag{Name: "hub",
+				Usage: "readers subscribe to updates at the WebSub hub at `URL`; can be repeated"},
 			&cli.StringFlag{Name: "ess", Usage: "readers learn cheaply of new entries from the ESS document at `URL`"},
 			&cli.StringFlag{Name: "nno", Usage: "readers learn cheaply of new entries from the NNO document at `URL`"},
-			&cli.BoolFlag{Name: "complete", Usage: "the document holds all entries of the feed; readers may forget others"},
-			&cli.StringFlag{Name: "archive", Usage: "write to `DIR` a feed with its older entries in archives that never change"},
+			&cli.BoolFlag{Name: "complete",
+				Usage: "the document holds all entries of the feed; readers may forget others"},
+			&cli.StringFlag{Name: "archive",
+				Usage: "write to `DIR` a feed with its older entries in archives that never change"},
 			&cli.StringFlag{Name: "paged", Usage: "write to `DIR` a feed in pages"},
 			&cli.IntFlag{Name: "per-page", Usage: "put `N` entries into each archive or page", DefaultText: "none"},
-			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "publish only the newest `N` entries", DefaultText: "all"},
+			&cli.IntFlag{Name: "newest", Aliases: []string{"n"}, Usage: "publish only the newest `N` entries",
+				DefaultText: "all"},
 			&cli.StringSliceFlag{Name: "include", Usage: "publish `FEED` although it is private; can be repeated"},
 		},
 		Action: cmdline.Run(publish.Publish, "", func(f *cmdline.Flags) publish.Options {
 			o := publish.Options{
-				Common: common(f), Query: f.Words(), Newest: f.Number("newest", 0, 0), Format: f.String("format"), Output: f.String("output"),
-				Title: f.String("title"), Self: f.String("self"), Link: f.String("link"),
+				Common: common(f), Query: f.Words(), Newest: f.Number("newest", 0, 0), Format: f.String("format"),
+				Output: f.String("output"),
+				Title:  f.String("title"), Self: f.String("self"), Link: f.String("link"),
 				Clouds: f.StringSlice("cloud"), Hubs: f.StringSlice("hub"), Include: f.StringSlice("include"),
-				ESS: f.String("ess"), NNO: f.String("nno"), Complete: f.Bool("complete"), Archive: f.String("archive"), Paged: f.String("paged"),
+				ESS: f.String("ess"), NNO: f.String("nno"), Complete: f.Bool("complete"), Archive: f.String("archive"),
+				Paged: f.String("paged"),
 			}
 			if f.IsSet("per-page") {
 				o.PerPage = f.Number("per-page", 1, 0)
@@ -714,17 +757,24 @@ etc/view/keys of the lektor-dir, see lektor-view-tui(1).
 
    lektor-view tui --keys newsboat`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "keys", Usage: "use the keys of `SET`: default, vim or newsboat", DefaultText: "the file etc/view/keys, or else default"},
-			&cli.BoolFlag{Name: "plain", Usage: "write lines and draw nothing, for screen readers and simple terminals"},
+			&cli.StringFlag{Name: "keys", Usage: "use the keys of `SET`: default, vim or newsboat",
+				DefaultText: "the file etc/view/keys, or else default"},
+			&cli.BoolFlag{Name: "plain",
+				Usage: "write lines and draw nothing, for screen readers and simple terminals"},
 			&cli.BoolFlag{Name: "mouse", Usage: "use the mouse; the terminal then selects no text"},
 			&cli.BoolFlag{Name: "advance", Usage: "after you mark an entry in the list, move to the next one"},
-			&cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to at most `COLUMNS`", DefaultText: "80"},
+			&cli.IntFlag{Name: "width", Aliases: []string{"w"}, Usage: "wrap text to at most `COLUMNS`",
+				DefaultText: "80"},
 		},
 		Action: cmdline.Run(fullscreen.Run, "", func(f *cmdline.Flags) fullscreen.Options {
 			f.Fail(cmdline.NoArgs(f.Context))
-			o := fullscreen.Options{Common: staying(f), Set: f.String("keys"), Plain: f.Bool("plain"), Mouse: f.Bool("mouse"), Advance: f.Bool("advance"), Fetch: fetch.Config{UserAgent: fetchcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment, Gap: fetch.DefaultGap, MaxBytes: maxEnclosure}}
+			o := fullscreen.Options{Common: staying(f), Set: f.String("keys"), Plain: f.Bool("plain"),
+				Mouse: f.Bool("mouse"), Advance: f.Bool("advance"),
+				Fetch: fetch.Config{UserAgent: fetchcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment,
+					Gap: fetch.DefaultGap, MaxBytes: maxEnclosure}}
 			// The player and the browser may use the terminal, and follow does not end by itself.
-			o.Commands, o.OnTerminal = func(before ...string) *cmdline.Line { return cmdline.LineOf(f.App, before...) }, []string{"open", "play", "follow", "tui"}
+			o.Commands, o.OnTerminal = func(before ...string) *cmdline.Line { return cmdline.LineOf(f.App, before...) },
+				[]string{"open", "play", "follow", "tui"}
 			if f.IsSet("width") {
 				o.Width = f.Number("width", 20, 0)
 			}

@@ -31,7 +31,8 @@ func Parse(s string) (_ time.Time, ok bool) {
 	s = foldDate(s)
 	iso := s
 	// A day of the week may stand before any form.
-	if i := strings.IndexAny(s, "0123456789"); i > 0 && digits(s[i:]) >= 4 && len(s[i:]) >= len("2022-1-1") && isLetters(strings.Trim(s[:i], " ,.")) {
+	if i := strings.IndexAny(s, "0123456789"); i > 0 && digits(s[i:]) >= 4 && len(s[i:]) >= len("2022-1-1") &&
+		isLetters(strings.Trim(s[:i], " ,.")) {
 		iso = s[i:]
 	}
 	d := newDateParts()
@@ -85,7 +86,8 @@ var dateMarks = strings.NewReplacer("年", "-", "月", "-", "日", " ", "년 ", 
 
 // monthMarks replaces the month names of eastern Asia in dates that do not begin with the year.
 var monthMarks = strings.NewReplacer("十二月", "12"+monthMark+" ", "十一月", "11"+monthMark+" ", "十月", "10"+monthMark+" ",
-	"九月", "9"+monthMark+" ", "八月", "8"+monthMark+" ", "七月", "7"+monthMark+" ", "六月", "6"+monthMark+" ", "五月", "5"+monthMark+" ",
+	"九月", "9"+monthMark+" ", "八月", "8"+monthMark+" ", "七月", "7"+monthMark+" ", "六月", "6"+monthMark+" ", "五月",
+	"5"+monthMark+" ",
 	"四月", "4"+monthMark+" ", "三月", "3"+monthMark+" ", "二月", "2"+monthMark+" ", "一月", "1"+monthMark+" ",
 	"月", monthMark+" ", "월", monthMark+" ", "年", " ", "년", " ", "日", " ", "일", " ", "ı", "i", "’", "'", "\u2212", "-")
 
@@ -93,7 +95,8 @@ var monthMarks = strings.NewReplacer("十二月", "12"+monthMark+" ", "十一月
 const monthMark = "\uE001"
 
 // levantine are months of two words, folded.
-var levantine = strings.NewReplacer("كانون الثاني", "يناير", "كانون الاول", "ديسمبر", "تشرين الثاني", "نوفمبر", "تشرين الاول", "اكتوبر")
+var levantine = strings.NewReplacer("كانون الثاني", "يناير", "كانون الاول", "ديسمبر", "تشرين الثاني", "نوفمبر",
+	"تشرين الاول", "اكتوبر")
 
 // zoneName matches the name of a zone of the tz database: "Europe/Berlin", "EST5EDT", or any between
 // brackets, as in "2022-11-18T12:00+01:00[Europe/Berlin]".
@@ -654,14 +657,17 @@ var monthStems = sync.OnceValue(func() map[string]int {
 // semiticMonths are the beginnings of Hebrew and Arabic months, folded: in Egypt, the Maghreb and
 // the Levant.
 var semiticMonths = [...]string{
-	"ינו يناير جانفي", "פבר فبراير فيفري شباط", "מרץ מרס مارس اذار", "אפר ابريل افريل نيسان", "מאי مايو ماي ايار", "יונ يونيو يونيه جوان حزيران",
-	"יול يوليو يوليه جويلية تموز", "אוג اغسطس غشت اوت اب", "ספט سبتمبر شتنبر ايلول", "אוק اكتوبر", "נוב نوفمبر نونبر", "דצמ ديسمبر دجنبر",
+	"ינו يناير جانفي", "פבר فبراير فيفري شباط", "מרץ מרס مارس اذار", "אפר ابريل افريل نيسان", "מאי مايو ماي ايار",
+	"יונ يونيو يونيه جوان حزيران",
+	"יול يوليو يوليه جويلية تموز", "אוג اغسطس غشت اوت اب", "ספט سبتمبر شتنبر ايلول", "אוק اكتوبر", "נוב نوفمبر نونبر",
+	"דצמ ديسمبر دجنبر",
 }
 
 // foreignHalves are the halves of the day in Arabic and the languages of eastern Asia, folded.
 var foreignHalves = sync.OnceValue(func() map[string]int {
 	return map[string]int{
-		"ص": 0, "صباحا": 0, "م": 1, "مساء": 1, norm.NFD.String("오전"): 0, norm.NFD.String("오후"): 1, "上午": 0, "下午": 1, "午前": 0, "午後": 1,
+		"ص": 0, "صباحا": 0, "م": 1, "مساء": 1, norm.NFD.String("오전"): 0, norm.NFD.String("오후"): 1, "上午": 0, "下午": 1,
+		"午前": 0, "午後": 1,
 	}
 })
 
@@ -690,7 +696,8 @@ func zoneOffset(s string) (seconds int, kind zoneKind) {
 
 // cutOffset reads an offset whose last digit was cut off: "+00:0", "+05:3".
 func cutOffset(s string) (seconds int, ok bool) {
-	if n := len(s); n >= 4 && n <= 5 && (s[0] == '+' || s[0] == '-') && (strings.HasSuffix(s, ":0") || strings.HasSuffix(s, ":3")) {
+	if n := len(s); n >= 4 && n <= 5 && (s[0] == '+' || s[0] == '-') &&
+		(strings.HasSuffix(s, ":0") || strings.HasSuffix(s, ":3")) {
 		return readOffset(s + "0")
 	}
 	return 0, false

@@ -146,7 +146,8 @@ func removeDots(p string) string {
 // a URL. The value of "usemap" names a place in the same text.
 func IsURLAttr(name string) bool {
 	switch name {
-	case "href", "src", "action", "formaction", "cite", "poster", "longdesc", "background", "data", "codebase", "manifest",
+	case "href", "src", "action", "formaction", "cite", "poster", "longdesc", "background", "data", "codebase",
+		"manifest",
 		"lowsrc", "dynsrc", "icon", "srcset", "imagesrcset":
 		return true
 	}
@@ -381,8 +382,10 @@ func IndexFold[T string | []byte](s T, sep string) int {
 // (javascript, data) or opens on the reader's own disk (file) are not links.
 func isLinkScheme(scheme string) bool {
 	switch scheme {
-	case "http", "https", "mailto", "ftp", "ftps", "sftp", "gemini", "gopher", "spartan", "finger", "news", "nntp", "irc", "ircs",
-		"xmpp", "sip", "sips", "tel", "sms", "geo", "magnet", "feed", "ipfs", "ipns", "rtsp", "rtmp", "mms", "webcal", "nostr", "acct":
+	case "http", "https", "mailto", "ftp", "ftps", "sftp", "gemini", "gopher", "spartan", "finger", "news", "nntp",
+		"irc", "ircs",
+		"xmpp", "sip", "sips", "tel", "sms", "geo", "magnet", "feed", "ipfs", "ipns", "rtsp", "rtmp", "mms", "webcal",
+		"nostr", "acct":
 		return true
 	}
 	return false

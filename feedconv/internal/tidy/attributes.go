@@ -41,7 +41,8 @@ func splitAttr(key []byte) (prefix, local []byte, ok bool) {
 	if colon >= 0 {
 		prefix, local = key[:colon], key[colon+1:]
 	}
-	if colon == 0 || len(local) == 0 || !scan.IsNameStart(local[0]) || len(local) == 5 && strings.EqualFold(string(local), "xmlns") {
+	if colon == 0 || len(local) == 0 || !scan.IsNameStart(local[0]) || len(local) == 5 &&
+		strings.EqualFold(string(local), "xmlns") {
 		return nil, nil, false
 	}
 	return prefix, local, true

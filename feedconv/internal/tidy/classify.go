@@ -110,8 +110,10 @@ var rssFeedRoles = sync.OnceValue(func() map[string]role {
 
 var rssEntryRoles = sync.OnceValue(func() map[string]role {
 	return map[string]role{
-		"link": roleRSSLink, "comments": roleURL, "guid": roleID, "enclosure": roleEnclosure, "image": roleItemImage, "author": rolePerson,
-		"description": roleHTML, "fullitem": roleHTML, "body": roleHTML, "content": roleHTML, "summary": roleHTML, "encoded": roleHTML,
+		"link": roleRSSLink, "comments": roleURL, "guid": roleID, "enclosure": roleEnclosure, "image": roleItemImage,
+		"author":      rolePerson,
+		"description": roleHTML, "fullitem": roleHTML, "body": roleHTML, "content": roleHTML, "summary": roleHTML,
+		"encoded": roleHTML,
 	}
 })
 
@@ -119,8 +121,9 @@ var atomRoles = sync.OnceValue(func() map[string]role {
 	return map[string]role{
 		"link": roleAtomLink, "category": roleTerm, "id": roleID,
 		"icon": roleURL, "logo": roleURL, "uri": roleURL, "url": roleURL, "homepage": roleURL,
-		"title": roleAtomText, "subtitle": roleAtomText, "tagline": roleAtomText, "summary": roleAtomText, "content": roleAtomText,
-		"rights": roleAtomText, "copyright": roleAtomText, "info": roleAtomText,
+		"title": roleAtomText, "subtitle": roleAtomText, "tagline": roleAtomText, "summary": roleAtomText,
+		"content": roleAtomText,
+		"rights":  roleAtomText, "copyright": roleAtomText, "info": roleAtomText,
 	}
 })
 
@@ -152,7 +155,8 @@ func (n *names) isHead(info *nameInfo, lvl level, c class) bool {
 }
 
 func isAtomHead(name string) bool {
-	return among(name, "title id updated modified link subtitle tagline generator icon logo rights copyright category info")
+	return among(name,
+		"title id updated modified link subtitle tagline generator icon logo rights copyright category info")
 }
 
 // Siblings are elements that cannot be inside a title, a link or a date. An unclosed title, link or
@@ -164,7 +168,8 @@ func isRSSSibling(name string) bool {
 }
 
 func isAtomSibling(name string) bool {
-	return among(name, "title link id updated published modified issued summary content author category entry subtitle generator rights")
+	return among(name,
+		"title link id updated published modified issued summary content author category entry subtitle generator rights")
 }
 
 func (n *names) entryName() string {

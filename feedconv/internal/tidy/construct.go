@@ -107,7 +107,8 @@ func (t *tidier) addText(text []byte) {
 	case f.class.role == rolePerson:
 		// Text before its children is the name of a person.
 		if !f.says && f.node != nil {
-			f.node.Children = append(f.node.Children, &Node{NS: f.class.ns, Name: "name", Text: string(bytes.TrimSpace(text))})
+			f.node.Children = append(f.node.Children,
+				&Node{NS: f.class.ns, Name: "name", Text: string(bytes.TrimSpace(text))})
 			f.said = append(f.said, "name")
 		}
 		f.says = true
@@ -285,7 +286,8 @@ func (t *tidier) innerAttrs() {
 			}
 			if !x.xml {
 				key = key[j+1:]
-			} else if attr := "xmlns:" + string(key[:j]); prefix != "xml" && !bytes.Contains(x.buf[tag:], []byte(" "+attr+"=")) {
+			} else if attr := "xmlns:" + string(key[:j]); prefix != "xml" &&
+				!bytes.Contains(x.buf[tag:], []byte(" "+attr+"=")) {
 				t.bind(attr, t.resolve(t.prefixID(prefix)))
 			}
 		} else if string(key) == "xmlns" {
@@ -296,7 +298,8 @@ func (t *tidier) innerAttrs() {
 		}
 		val := t.Entities.DecodeAttr(a.Val)
 		if len(x.bases) > 0 && markup.IsURLAttr(markup.ASCIILower(string(key))) {
-			if abs, changed := markup.ResolveAttr(x.innermost(), markup.ASCIILower(string(key)), html.EscapeString(string(val))); changed && t.grow > 0 {
+			if abs, changed := markup.ResolveAttr(x.innermost(), markup.ASCIILower(string(key)),
+				html.EscapeString(string(val))); changed && t.grow > 0 {
 				t.grow -= max(len(abs)-len(val), 0)
 				val = []byte(abs)
 			}
@@ -371,7 +374,8 @@ func (t *tidier) closeText(f *frame) bool {
 	case roleHTML:
 		s = t.resolveMarkup(s)
 	case roleItemImage:
-		s = []byte(cmp.Or(n.Attr("url"), n.Attr("href"), n.Attr("src"), t.resolved(x.base, imageURL(string(s), isMarkup))))
+		s = []byte(cmp.Or(n.Attr("url"), n.Attr("href"), n.Attr("src"),
+			t.resolved(x.base, imageURL(string(s), isMarkup))))
 	case rolePerson:
 		if isMarkup {
 			s = []byte(personText(string(s)))
@@ -428,7 +432,8 @@ func (c class) string(s []byte) string {
 func (t *tidier) permalink(n *Node, guid []byte) {
 	is := strings.TrimSpace(n.Attr("ispermalink"))
 	rooted := len(guid) > 0 && guid[0] == '/'
-	if n.Name != "guid" || t.txt.base == nil || strings.EqualFold(is, "false") || !rooted && !strings.EqualFold(is, "true") {
+	if n.Name != "guid" || t.txt.base == nil || strings.EqualFold(is, "false") || !rooted &&
+		!strings.EqualFold(is, "true") {
 		return
 	}
 	if s := string(guid); !markup.HasScheme(s) && !strings.ContainsAny(s, " \t\n") && strings.ContainsAny(s, "/?") {

@@ -117,7 +117,8 @@ func (t *tidier) closeForeign(f, parent *frame) {
 		n.Text = strings.TrimSpace(string(f.text))
 	} else {
 		f.flush()
-		if isText := func(c *Node) bool { return c.Name == "" }; !slices.ContainsFunc(n.Children, func(c *Node) bool { return isText(c) && !markup.Blank([]byte(c.Text)) }) {
+		if isText := func(c *Node) bool { return c.Name == "" }; !slices.ContainsFunc(n.Children,
+			func(c *Node) bool { return isText(c) && !markup.Blank([]byte(c.Text)) }) {
 			n.Children = slices.DeleteFunc(n.Children, isText)
 		}
 	}

@@ -66,7 +66,8 @@ func (p *prolog) declaration(i int) {
 		p.Declaration(i, nil)
 		return
 	}
-	if kind, ok := bytes.CutPrefix(bytes.ToLower(rest[9:min(len(rest), 64)]), []byte(" html")); ok && len(kind) > 0 && !scan.IsNameByte(kind[0]) {
+	if kind, ok := bytes.CutPrefix(bytes.ToLower(rest[9:min(len(rest), 64)]), []byte(" html")); ok && len(kind) > 0 &&
+		!scan.IsNameByte(kind[0]) {
 		p.doctype = true
 	}
 	p.Doctype(i)
@@ -107,7 +108,10 @@ func (p *prolog) element(tag scan.Token) (root string, err error) {
 }
 
 func (p *prolog) hasAttr(name string) bool {
-	return slices.ContainsFunc(p.Attrs, func(a scan.Attr) bool { return len(a.Key) == len(name) && strings.EqualFold(string(a.Key), name) })
+	return slices.ContainsFunc(p.Attrs, func(a scan.Attr) bool {
+		return len(a.Key) == len(name) &&
+			strings.EqualFold(string(a.Key), name)
+	})
 }
 
 // magics are the beginnings, after decoding, of files that are served in place of feeds.
@@ -131,7 +135,8 @@ func (p *prolog) notFeed() error {
 	trimmed := bytes.TrimSpace(p.Src[:min(len(p.Src), 1<<16)])
 	if !page && first != "" {
 		switch lower {
-		case "head", "body", "title", "meta", "link", "div", "p", "h1", "h2", "script", "style", "table", "center", "br", "a", "img", "b", "font", "span":
+		case "head", "body", "title", "meta", "link", "div", "p", "h1", "h2", "script", "style", "table", "center",
+			"br", "a", "img", "b", "font", "span":
 			page = !bytes.HasPrefix(trimmed, []byte("<?xml"))
 		}
 	}
@@ -203,7 +208,8 @@ func (t *tidier) openRoot() (scan.Token, error) {
 	if t.rootNS >= vocab.Known {
 		t.ns[t.rootNS].native = true
 	}
-	f := frame{name: id, raw: tag.Data, class: class{kind: kRoot}, base: t.baseOf(t.opts.Base), srcAt: t.Pos, node: &Node{}}
+	f := frame{name: id, raw: tag.Data, class: class{kind: kRoot}, base: t.baseOf(t.opts.Base), srcAt: t.Pos,
+		node: &Node{}}
 	if t.channelNext = !t.isAtom && root != "channel"; !t.channelNext {
 		f.class.kind, f.level, f.node = kFeed, inFeed, t.doc.Feed
 	}
@@ -215,7 +221,8 @@ func (t *tidier) openRoot() (scan.Token, error) {
 			t.doc.Feed.replace(vocab.XML, "lang", t.attrValue(a.Val))
 		}
 	}
-	t.doc.Atom03 = t.isAtom && (t.rootNS == vocab.Atom03 || strings.HasPrefix(t.doc.Version, "0.") && t.rootNS != vocab.Atom10)
+	t.doc.Atom03 = t.isAtom && (t.rootNS == vocab.Atom03 || strings.HasPrefix(t.doc.Version, "0.") &&
+		t.rootNS != vocab.Atom10)
 	info.open++
 	t.stack = append(t.stack, f)
 	if f.class.kind == kFeed {

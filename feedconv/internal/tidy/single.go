@@ -5,7 +5,8 @@ package tidy
 // counts: a further title at the end of a damaged document does not replace the title. Elements of
 // other vocabularies are lists, of which the fields take the first.
 func singleName(c class, lvl level, atom bool) string {
-	if c.ext || c.kind != kText && c.kind != kStruct || c.role == roleDrop || lvl != inFeed && lvl != inEntry && lvl != inStruct {
+	if c.ext || c.kind != kText && c.kind != kStruct || c.role == roleDrop || lvl != inFeed && lvl != inEntry &&
+		lvl != inStruct {
 		return ""
 	}
 	switch c.name {

@@ -93,7 +93,8 @@ func Read(text []byte, opts Options) (*Document, error) {
 		t.run()
 	}
 	t.finish()
-	if t.doc.Root == "channel" && len(t.doc.Entries) == 0 && (bytes.Contains(clean, []byte("<SCHEDULE")) || bytes.Contains(clean, []byte("<ABSTRACT"))) {
+	if t.doc.Root == "channel" && len(t.doc.Entries) == 0 && (bytes.Contains(clean, []byte("<SCHEDULE")) ||
+		bytes.Contains(clean, []byte("<ABSTRACT"))) {
 		return nil, errCDF
 	}
 	return t.doc, nil
@@ -308,7 +309,8 @@ func (t *tidier) entryAfterEnd(info *nameInfo) bool {
 // does, and siblings end a title or a date.
 func (t *tidier) leavesText(id int32, info *nameInfo) bool {
 	isEntry := info.lower == t.entryName()
-	if lvl := t.stack.parent().level; !isEntry && (id == t.stack.top().name || lvl != inEntry && lvl != inFeed || t.mayHoldTags()) {
+	if lvl := t.stack.parent().level; !isEntry && (id == t.stack.top().name || lvl != inEntry && lvl != inFeed ||
+		t.mayHoldTags()) {
 		return false
 	}
 	ns := t.resolve(info.prefix)

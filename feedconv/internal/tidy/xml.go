@@ -223,4 +223,5 @@ func (r *xmlReader) write(list ...string) {
 }
 
 // xmlEscapes are the escapes of characters in the text of XML, and in its attributes.
-var xmlEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;", '"': "&#34;", '\n': "&#10;", '\r': "&#13;", '\t': "&#9;"}
+var xmlEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;", '"': "&#34;", '\n': "&#10;", '\r': "&#13;",
+	'\t': "&#9;"}

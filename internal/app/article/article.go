@@ -233,13 +233,15 @@ func clean(root *html.Node, base *url.URL) {
 	var unwanted []*html.Node
 	each(root, func(n *html.Node) {
 		switch n.DataAtom {
-		case atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Object, atom.Embed, atom.Form, atom.Input, atom.Button, atom.Link, atom.Meta, atom.Base, atom.Template:
+		case atom.Script, atom.Style, atom.Noscript, atom.Iframe, atom.Object, atom.Embed, atom.Form, atom.Input,
+			atom.Button, atom.Link, atom.Meta, atom.Base, atom.Template:
 			unwanted = append(unwanted, n)
 			return
 		}
 		var kept []html.Attribute
 		for _, a := range n.Attr {
-			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "id" || a.Key == "class" || strings.HasPrefix(a.Key, "data-") || a.Key == "srcdoc" {
+			if strings.HasPrefix(a.Key, "on") || a.Key == "style" || a.Key == "id" || a.Key == "class" ||
+				strings.HasPrefix(a.Key, "data-") || a.Key == "srcdoc" {
 				continue
 			}
 			for _, name := range references {

@@ -187,7 +187,8 @@ func fromDocument(ctx context.Context, o BuildOptions, s *cmdline.Streams) error
 		s.Report.Info("left out %s without a date", humanize.Count(undated, "entry"))
 	}
 	return s.Output(o.Output, func(w io.Writer) error {
-		_, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(feedurl.Public(url)), newest(entries, o.N, o.Since)))
+		_, err := w.Write(ess.AppendESS(nil, o.build(), lektordir.NormalizeID(feedurl.Public(url)),
+			newest(entries, o.N, o.Since)))
 		return err
 	})
 }
@@ -287,7 +288,8 @@ func (st *store) newestEntries(items []*item, n int) []ess.FeedEntry {
 		if url == "" {
 			if !warned[it.Ref.Feed] {
 				warned[it.Ref.Feed] = true
-				st.warnings.Warn("%s: the feed has no http URL, so its entries are left out", cmp.Or(feedurl.Public(f.ID), it.Ref.Feed))
+				st.warnings.Warn("%s: the feed has no http URL, so its entries are left out",
+					cmp.Or(feedurl.Public(f.ID), it.Ref.Feed))
 			}
 			continue
 		}

@@ -136,7 +136,8 @@ func Decode(ctx context.Context, o DocumentOptions, s *cmdline.Streams) error {
 }
 
 // decoded calls f for each decoded document and its origin, and prints the warnings of the decoder.
-func (o DocumentOptions) decoded(ctx context.Context, s *cmdline.Streams, f func(doc *ess.Document, origin string) error) error {
+func (o DocumentOptions) decoded(ctx context.Context, s *cmdline.Streams,
+	f func(doc *ess.Document, origin string) error) error {
 	return o.each(ctx, s, func(d *document) error {
 		warnings := cmdline.Warnings{Report: s.Report}
 		doc, err := ess.Decode(d.body, func(w ess.Warning) { warnings.Warn("%s: %v", d.name, w) })
@@ -297,7 +298,8 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) (links []
 		return []found{{strings.ToLower(doc.Kind.String()), discover.Link{URL: lektordir.NormalizeID(url)}}}, "", nil
 	}
 	page := discover.Page(resp.Body, resp.FinalURL, contentType)
-	if f, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL, ContentType: contentType}); err == nil {
+	if f, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL,
+		ContentType: contentType}); err == nil {
 		page = discover.Result{}
 		for _, l := range f.Links {
 			if !feedurl.IsHTTP(l.Href) {

@@ -156,7 +156,9 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 		hash, err := p.find(name)
 		switch link := p.link(hash); {
 		case err == nil && link == "":
-			p.S.Report.Print(cmdline.Hint(fmt.Errorf("%s: no ESS document is known for the feed", name), "look for one in its page with lektor-ess discover, and write its URL into %s/link", p.ess(hash).Path()))
+			p.S.Report.Print(cmdline.Hint(fmt.Errorf("%s: no ESS document is known for the feed", name),
+				"look for one in its page with lektor-ess discover, and write its URL into %s/link",
+				p.ess(hash).Path()))
 		case err == nil && !feedstate.Subscribed(p.Dir, hash):
 			p.S.Report.Print(cmdline.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
@@ -336,7 +338,8 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if err := feedstate.Guard(p.Dir, hash, "ess"); err != nil && !p.o.DryRun {
 		return err
 	}
-	items, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true, Withdrawn: true, Strict: true}, itemFields)
+	items, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true, Withdrawn: true,
+		Strict: true}, itemFields)
 	if err != nil {
 		return err
 	}
@@ -419,7 +422,8 @@ func (p *poller) found(d due) error {
 		p.S.Report.Info("%s would be due", d.url)
 		return nil
 	case d.hash == "":
-		p.S.Report.Print(cmdline.Hint(fmt.Errorf("not subscribed to %s", d.url), "lektor-fetch add subscribes; -o url only prints it"))
+		p.S.Report.Print(cmdline.Hint(fmt.Errorf("not subscribed to %s", d.url),
+			"lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
 	return feedstate.AddMarker(p.Dir, d.hash)
@@ -494,7 +498,8 @@ func (p *poller) summary(targets int) {
 		p.S.Report.Info("no ESS document is known for any subscription")
 		return
 	}
-	line := fmt.Sprintf("%s: %s, %s; %s due", humanize.Count(targets, "feed"), humanize.Count(p.requests, "request"), humanize.Bytes(p.bytes), humanize.Group(int64(p.due)))
+	line := fmt.Sprintf("%s: %s, %s; %s due", humanize.Count(targets, "feed"), humanize.Count(p.requests, "request"),
+		humanize.Bytes(p.bytes), humanize.Group(int64(p.due)))
 	if p.same > 0 {
 		line += fmt.Sprintf(", %s not modified", humanize.Group(int64(p.same)))
 	}
@@ -507,7 +512,8 @@ func (p *poller) summary(targets int) {
 	if p.sized > 0 {
 		// Feeds of unknown size count with the average of the others.
 		full := p.size / int64(p.sized) * int64(p.requests)
-		line += fmt.Sprintf(". Fetching the feeds in full: %s, %s", humanize.Count(p.requests, "request"), humanize.Bytes(full))
+		line += fmt.Sprintf(". Fetching the feeds in full: %s, %s", humanize.Count(p.requests, "request"),
+			humanize.Bytes(full))
 		if p.bytes > 0 {
 			line += fmt.Sprintf(" (%d times as much)", full/p.bytes)
 		}

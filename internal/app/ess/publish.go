@@ -95,7 +95,8 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	}
 	var items []*item
 	if len(selected) > 0 { // without feeds, list would list all
-		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected, SkipTrashed: true, Strict: true}, itemFields); err != nil {
+		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected, SkipTrashed: true, Strict: true},
+			itemFields); err != nil {
 			return err
 		}
 	}
@@ -121,7 +122,8 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	if err := p.remove(); err != nil {
 		return err
 	}
-	s.Report.Info("%s: %s written, %d unchanged, %d removed", humanize.Count(len(p.page.Feeds), "feed"), humanize.Count(p.written, "file"), p.same, p.removed)
+	s.Report.Info("%s: %s written, %d unchanged, %d removed", humanize.Count(len(p.page.Feeds), "feed"),
+		humanize.Count(p.written, "file"), p.same, p.removed)
 	return nil
 }
 
@@ -157,7 +159,8 @@ func (p *publisher) feed(hash string, entries []ess.Entry) error {
 	}
 	p.keep[name] = true
 	p.page.Feeds = append(p.page.Feeds, indexFeed{
-		Title: cmp.Or(strings.TrimSpace(termsafe.Line(redact.Text(f.Name))), feedURL), URL: feedURL, Link: safeLink(feedurl.Public(f.Link)), ESS: link(p.base, name), Type: feedType(feedURL),
+		Title: cmp.Or(strings.TrimSpace(termsafe.Line(redact.Text(f.Name))), feedURL), URL: feedURL,
+		Link: safeLink(feedurl.Public(f.Link)), ESS: link(p.base, name), Type: feedType(feedURL),
 	})
 	return p.document(name, ess.AppendESS(nil, p.o.build(), feedURL, newest(entries, p.o.N, time.Time{})))
 }
@@ -167,7 +170,8 @@ func (p *publisher) index() error {
 	p.page.Title, p.page.NNO = cmp.Or(p.o.Title, "Feeds"), link(p.base, nnoFile)
 	p.page.ESSIcon, p.page.NNOIcon = link(p.base, essIconFile), link(p.base, nnoIconFile)
 	slices.SortStableFunc(p.page.Feeds, func(a, b indexFeed) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)), strings.Compare(a.URL, b.URL))
+		return cmp.Or(strings.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)),
+			strings.Compare(a.URL, b.URL))
 	})
 	var html bytes.Buffer
 	if err := indexTemplate().Execute(&html, p.page); err != nil {
@@ -182,7 +186,8 @@ func (p *publisher) document(name string, data []byte) error {
 	if err == nil {
 		a, aerr := ess.Decode(old, nil)
 		b, berr := ess.Decode(data, nil)
-		if aerr == nil && berr == nil && a.URL == b.URL && slices.Equal(a.Entries, b.Entries) && !a.Build.After(b.Build) {
+		if aerr == nil && berr == nil && a.URL == b.URL && slices.Equal(a.Entries, b.Entries) &&
+			!a.Build.After(b.Build) {
 			p.same++
 			return nil
 		}

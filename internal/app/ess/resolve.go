@@ -144,7 +144,8 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 
 // wanted returns the entries of the documents, newest first. origins maps the URL of each feed to the
 // origin of the first document that names it.
-func (o ResolveOptions) wanted(ctx context.Context, s *cmdline.Streams) (want []ess.FeedEntry, origins map[string]string, err error) {
+func (o ResolveOptions) wanted(ctx context.Context, s *cmdline.Streams) (want []ess.FeedEntry,
+	origins map[string]string, err error) {
 	origins = map[string]string{}
 	documents := DocumentOptions{Common: o.Common, Documents: o.Documents}
 	err = documents.decoded(ctx, s, func(doc *ess.Document, origin string) error {
@@ -176,7 +177,8 @@ func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
 		return r, nil
 	}
 	var err error
-	if r.items, err = st.list(ctx, lektordir.ListOptions{Feeds: []string{r.hash}, AllVersions: true, Withdrawn: true, Strict: true}, itemURLFields); err != nil {
+	if r.items, err = st.list(ctx, lektordir.ListOptions{Feeds: []string{r.hash}, AllVersions: true, Withdrawn: true,
+		Strict: true}, itemURLFields); err != nil {
 		return nil, err
 	}
 	for _, it := range r.items {
@@ -261,7 +263,8 @@ type markerWriter struct {
 }
 
 // fetchMissing leaves due markers for feeds with missing entries.
-func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver, origins map[string]string, missing int) error {
+func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver,
+	origins map[string]string, missing int) error {
 	a := &markerWriter{st: st, o: o, origins: origins}
 	defer func() {
 		if a.w != nil {

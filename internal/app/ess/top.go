@@ -37,7 +37,8 @@ func Top(ctx context.Context, o TopOptions, s *cmdline.Streams) error {
 	case o.Lines:
 		o.Documents = []string{"-"}
 	default:
-		return &cmdline.UsageError{Message: "no DOCUMENT is given", Hint: "\"-\" reads their names from standard input, with --lines the documents"}
+		return &cmdline.UsageError{Message: "no DOCUMENT is given",
+			Hint: "\"-\" reads their names from standard input, with --lines the documents"}
 	}
 	if o.Print.Format != "" {
 		if _, err := cmdline.NewPrinter(io.Discard, o.Print, documentColumns); err != nil {
@@ -60,7 +61,8 @@ func Top(ctx context.Context, o TopOptions, s *cmdline.Streams) error {
 func gather(ctx context.Context, o TopOptions, s *cmdline.Streams) (*ess.Top, error) {
 	client := fetch.NewClient(o.Fetch)
 	defer client.Close()
-	p := &topPass{s: s, client: client, lines: o.Lines, warnings: cmdline.Warnings{Report: s.Report}, top: ess.NewTop(o.N)}
+	p := &topPass{s: s, client: client, lines: o.Lines, warnings: cmdline.Warnings{Report: s.Report},
+		top: ess.NewTop(o.N)}
 	names := o.Documents
 	if !o.Lines {
 		names = nil
@@ -84,7 +86,8 @@ func gather(ctx context.Context, o TopOptions, s *cmdline.Streams) (*ess.Top, er
 // was missing in the first pass, too.
 func rereadable(names []string) bool {
 	for _, name := range names {
-		if fi, err := os.Stat(name); err == nil && !fi.Mode().IsRegular() || err != nil && (name == "-" || feedurl.IsHTTP(name)) {
+		if fi, err := os.Stat(name); err == nil && !fi.Mode().IsRegular() || err != nil &&
+			(name == "-" || feedurl.IsHTTP(name)) {
 			return false
 		}
 	}

@@ -110,7 +110,8 @@ func Add(ctx context.Context, o AddOptions, s *cmdline.Streams) error {
 	}
 	_ = adding.Wait() // the functions return no error
 	if sum := r.walks(ctx, walks); sum.Requested > 0 {
-		s.Report.Info("history: %s requested; %s", humanize.Count(sum.Requested, "document"), humanize.Count(sum.New+sum.Updated, "entry"))
+		s.Report.Info("history: %s requested; %s", humanize.Count(sum.Requested, "document"),
+			humanize.Count(sum.New+sum.Updated, "entry"))
 	}
 	r.disk.report(r.Dir.Path(), r.report)
 	return context.Cause(ctx)
@@ -191,9 +192,11 @@ func source(arg string) (string, error) {
 	case ok && slices.Contains([]string{"http", "https", "file", "exec", "feed"}, scheme):
 		return feedstate.FeedURL(arg), nil
 	case strings.Contains(arg, "://"):
-		return "", cmdline.Hint(fmt.Errorf("%s: lektor does not fetch %s URLs", feedurl.Public(arg), scheme), "use http, https, file or exec; for others, fetch the feed yourself and use lektor-fetch deliver")
+		return "", cmdline.Hint(fmt.Errorf("%s: lektor does not fetch %s URLs", feedurl.Public(arg), scheme),
+			"use http, https, file or exec; for others, fetch the feed yourself and use lektor-fetch deliver")
 	}
-	if _, err := os.Stat(arg); err == nil || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
+	if _, err := os.Stat(arg); err == nil || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "./") ||
+		strings.HasPrefix(arg, "../") {
 		if err != nil {
 			return "", err
 		}
@@ -227,7 +230,8 @@ func addHint(err error) error {
 		*last = cmdline.Hint(*last, "add the one you want, or take the first with --first")
 		return errors.Join(errs...)
 	case errors.As(err, &none) && none.Instead:
-		return cmdline.Hint(err, "open the address in a browser to see what the server wants; some let only browsers in")
+		return cmdline.Hint(err,
+			"open the address in a browser to see what the server wants; some let only browsers in")
 	case errors.As(err, &none) && none.Page:
 		return cmdline.Hint(err, "if you know the address of its feed, add that")
 	case errors.As(err, &none):
@@ -288,7 +292,8 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 // subscribe subscribes to the feed that was found, and delivers its entries.
 func (f *search) subscribe(ctx context.Context) (Added, error) {
 	r, o := f.r, f.o
-	a := Added{ID: f.url, URL: f.url, Hash: lektordir.FeedHash(f.url), Title: cmp.Or(feedstate.OneField(f.title), feedstate.DefaultName(f.url))}
+	a := Added{ID: f.url, URL: f.url, Hash: lektordir.FeedHash(f.url),
+		Title: cmp.Or(feedstate.OneField(f.title), feedstate.DefaultName(f.url))}
 	if o.DryRun {
 		return a, nil
 	}
@@ -299,7 +304,8 @@ func (f *search) subscribe(ctx context.Context) (Added, error) {
 		}
 	}
 	added, err := feedstate.Add(r.Writer, r.Dir, &feedstate.Subscription{
-		ID: f.url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private, Paused: o.Paused, Origin: f.origin,
+		ID: f.url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private,
+		Paused: o.Paused, Origin: f.origin,
 	}, feedstate.Options{Headers: o.headers()})
 	if err == nil && added && o.FullText {
 		err = feedstate.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")

@@ -30,7 +30,8 @@ type Common struct {
 // open opens the lektor-dir, which must exist.
 func (c Common) open() (*lektordir.Dir, error) {
 	if c.Dir == "" {
-		return nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
+		return nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"),
+			"give --dir or set $LEKTORDIR")
 	}
 	return feedcmd.OpenDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 }
@@ -97,7 +98,8 @@ func steps(w io.Writer) func(what string, total int) (step, end func()) {
 // begin returns a runner on a lektor-dir, which it creates if necessary, and recovers interrupted
 // work. A dry run does neither: an empty temporary directory replaces a missing lektor-dir. The
 // caller must call end.
-func (c Common) begin(ctx context.Context, s *cmdline.Streams, dryRun bool, p *printer) (r *Runner, end func(), err error) {
+func (c Common) begin(ctx context.Context, s *cmdline.Streams, dryRun bool, p *printer) (r *Runner, end func(),
+	err error) {
 	remove := func() {}
 	if _, missing := os.Lstat(c.Dir); dryRun && c.Dir != "" && errors.Is(missing, fs.ErrNotExist) {
 		temp, err := os.MkdirTemp("", "lektor-dry-run-")
@@ -129,7 +131,8 @@ func newPrinter(s *cmdline.Streams, format string) (*printer, error) {
 	if format == "" {
 		return nil, nil
 	}
-	return cmdline.NewPrinter(s.Out, cmdline.PrinterOptions{Format: format}, entrystore.Columns("path", "date", "feed", "title", "url", "id", "author"))
+	return cmdline.NewPrinter(s.Out, cmdline.PrinterOptions{Format: format},
+		entrystore.Columns("path", "date", "feed", "title", "url", "id", "author"))
 }
 
 // input reads a file, or standard input for "-". It returns a [*cmdline.SizeError] after limit

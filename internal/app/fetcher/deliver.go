@@ -125,7 +125,8 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 	}
 	e.GUID = e.ID
 	if e.Link != "" && !feedconv.IsLink(e.Link) {
-		return e, cmdline.Usagef("--link %s: viewers do not follow this link; use a URL such as https://example.org/", termsafe.Brief(e.Link))
+		return e, cmdline.Usagef("--link %s: viewers do not follow this link; use a URL such as https://example.org/",
+			termsafe.Brief(e.Link))
 	}
 	if o.Date != "" {
 		date, err := humanize.ParseTime(o.Date, time.Local)

@@ -42,7 +42,8 @@ func (d *disk) report(dir string, report Reporter) {
 		case 1:
 			report.Error("%v", failed[0])
 		default:
-			report.Error("%s: %v: %d feeds could not be stored in full; missing entries are fetched again", dir, errno, len(failed))
+			report.Error("%s: %v: %d feeds could not be stored in full; missing entries are fetched again", dir, errno,
+				len(failed))
 		}
 	}
 	d.failed = nil

@@ -156,7 +156,8 @@ func (p *parser) read(doc []byte, url, contentType string, h textproto.MIMEHeade
 		MaxBytes: p.maxDecoded, MaxEntries: p.maxEntries,
 	})
 	if limit, ok := errors.AsType[*feedconv.LimitError](err); ok {
-		err = &httpmsg.LimitError{URL: feedurl.Public(url), Limit: limit.Limit, Max: limit.Max, Flag: httpmsg.FlagMaxDecoded}
+		err = &httpmsg.LimitError{URL: feedurl.Public(url), Limit: limit.Limit, Max: limit.Max,
+			Flag: httpmsg.FlagMaxDecoded}
 	}
 	if feed != nil {
 		// WebSub subscribers look for hubs in the header first.

@@ -168,7 +168,8 @@ func (r *Runner) editable() (shown []editLine, text []byte, err error) {
 		return nil, nil, fmt.Errorf("the list would not be whole: %w", err)
 	}
 	slices.SortFunc(subs, func(a, b *feedstate.Subscription) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())), strings.Compare(a.URL, b.URL))
+		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())),
+			strings.Compare(a.URL, b.URL))
 	})
 	b := bytes.NewBufferString(editHelp)
 	urls := map[string]bool{}
@@ -180,9 +181,11 @@ func (r *Runner) editable() (shown []editLine, text []byte, err error) {
 		parsed, perr := parseList([]byte(l.String()))
 		if why := r.uneditable(sub); why != "" {
 			// A feed without a name of its own has its id as title, which may be a command.
-			fmt.Fprintf(b, "# %s (%s; see lektor-fetch set)\n", termsafe.Line(shortScheme(l.title)+" "+feedurl.Public(shortScheme(sub.URL))), why)
+			fmt.Fprintf(b, "# %s (%s; see lektor-fetch set)\n",
+				termsafe.Line(shortScheme(l.title)+" "+feedurl.Public(shortScheme(sub.URL))), why)
 		} else if perr != nil || len(parsed) != 1 || !parsed[0].same(l) || urls[l.url] {
-			fmt.Fprintf(b, "# %s (its line would not be clear; see lektor-fetch set)\n", termsafe.Line(feedurl.Public(l.url)))
+			fmt.Fprintf(b, "# %s (its line would not be clear; see lektor-fetch set)\n",
+				termsafe.Line(feedurl.Public(l.url)))
 		} else {
 			urls[l.url] = true
 			shown = append(shown, l)
@@ -342,7 +345,8 @@ func (e *edit) apply(ctx context.Context, lines []editLine) error {
 	}
 	if n := len(gone); n > 0 && !e.o.Yes {
 		if !e.s.InIsTerminal() {
-			return cmdline.Hint(fmt.Errorf("nothing was changed: the list lacks %s", humanize.Count(n, "feed")), "--yes unsubscribes from them")
+			return cmdline.Hint(fmt.Errorf("nothing was changed: the list lacks %s", humanize.Count(n, "feed")),
+				"--yes unsubscribes from them")
 		}
 		if !e.ask(fmt.Sprintf("unsubscribe from %s?", humanize.Count(n, "feed"))) {
 			return unchanged(ctx)

@@ -34,7 +34,8 @@ func Update(ctx context.Context, o UpdateOptions, s *cmdline.Streams) error {
 
 // run fetches feeds. find returns the feed with a name that the user typed. A dry run calls dry
 // instead.
-func (o UpdateOptions) run(ctx context.Context, s *cmdline.Streams, find func(*lektordir.Dir) func(string) (string, error), dry func(*Runner, Selection) error) error {
+func (o UpdateOptions) run(ctx context.Context, s *cmdline.Streams, find func(*lektordir.Dir) func(string) (string,
+	error), dry func(*Runner, Selection) error) error {
 	d, err := o.open()
 	if err != nil {
 		return err

@@ -101,7 +101,9 @@ func (f *search) find(ctx context.Context) (err error) {
 func (f *search) leadsTo(url, what, origin string) error {
 	url = lektordir.NormalizeID(url)
 	if len(f.header) > 0 && !feedurl.SameOrigin(f.url, url) {
-		return cmdline.Hint(fmt.Errorf("%s: it links to a %s on another server, %s, which must not get the headers", feedurl.Public(f.url), what, feedurl.Public(url)), "add that %s itself, with --header if its server may get them", what)
+		return cmdline.Hint(fmt.Errorf("%s: it links to a %s on another server, %s, which must not get the headers",
+			feedurl.Public(f.url), what, feedurl.Public(url)),
+			"add that %s itself, with --header if its server may get them", what)
 	}
 	f.url, f.origin = url, origin
 	return nil
@@ -132,7 +134,8 @@ func (f *search) ofArchive(doc rfc5005.Document, before string) error {
 		return cmdline.Hint(fmt.Errorf("%w; the feed would be %w", what, err), hint)
 	}
 	if len(f.header) > 0 && !feedurl.SameOrigin(url, doc.Current) {
-		return cmdline.Hint(fmt.Errorf("%w; the feed is on another server, %s, which must not get the headers", what, feedurl.Public(doc.Current)), "add that feed itself, with --header if its server may get them")
+		return cmdline.Hint(fmt.Errorf("%w; the feed is on another server, %s, which must not get the headers", what,
+			feedurl.Public(doc.Current)), "add that feed itself, with --header if its server may get them")
 	}
 	f.r.report.Info("%s is an archive; its feed is %s", feedurl.Public(url), feedurl.Public(doc.Current))
 	return nil
@@ -165,7 +168,8 @@ func (f *search) look(ctx context.Context, req *httpmsg.Request) (*httpmsg.Respo
 	var not *feedconv.NotFeedError
 	switch {
 	case errors.As(err, &not) && not.HTML:
-		page := &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL, err: not}
+		page := &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL,
+			err: not}
 		f.inPlace = f.inPlace || page.Challenge || discover.LooksLikeFeed(url)
 		page.instead = f.inPlace
 		return nil, nil, page
@@ -217,7 +221,8 @@ func (e *pageError) choose(o AddOptions, report Reporter) error {
 	switch {
 	case same && (o.First || !e.instead):
 		n = one
-		report.Info("%s: it links to one feed in several formats; lektor takes %s", feedurl.Public(e.url), feedurl.Public(e.Feeds[n].URL))
+		report.Info("%s: it links to one feed in several formats; lektor takes %s", feedurl.Public(e.url),
+			feedurl.Public(e.Feeds[n].URL))
 	case !o.First && (len(e.Feeds) > 1 || e.instead):
 		several := &SeveralError{URL: feedurl.Public(e.url), Feeds: e.Feeds, Limit: e.Limit, Instead: e.instead}
 		if o.choose == nil || len(e.Feeds) > maxListed {
@@ -243,7 +248,8 @@ func (e *pageError) title() string {
 // generic reports whether the title of a link only says that it is a feed.
 func generic(title string) bool {
 	switch strings.ToLower(title) {
-	case "rss", "atom", "feed", "rss feed", "atom feed", "rss 2.0", "json feed", "json", "subscribe", "subscribe via rss", "xml":
+	case "rss", "atom", "feed", "rss feed", "atom feed", "rss 2.0", "json feed", "json", "subscribe",
+		"subscribe via rss", "xml":
 		return true
 	}
 	return false

@@ -100,7 +100,8 @@ func (v *visit) fullText() error {
 		case len(list) >= maxPages:
 			skipped++
 		default:
-			own := ownText{title: e.Title, content: e.Content, mime: e.ContentType, summary: feedconv.PlainText(e.Summary, e.SummaryType)}
+			own := ownText{title: e.Title, content: e.Content, mime: e.ContentType,
+				summary: feedconv.PlainText(e.Summary, e.SummaryType)}
 			list = append(list, &wantedPage{url: urls[w.Index], index: w.Index, isUpdate: !w.New, own: own})
 		}
 	}
@@ -195,7 +196,8 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	}
 	var late []*wantedPage
 	for u, entries := range found {
-		if now, known := due[u]; len(entries) == 1 && len(late)+len(list) < maxPages && (now || v.t.want.FullText && !known) {
+		if now, known := due[u]; len(entries) == 1 && len(late)+len(list) < maxPages &&
+			(now || v.t.want.FullText && !known) {
 			late = append(late, entries[0])
 		}
 	}
@@ -212,7 +214,8 @@ func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 // without returns the pages of the entries in new/ that have no article, by URL, newest entries
 // first.
 func (v *visit) without() (map[string][]*wantedPage, error) {
-	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash}, Places: []lektordir.Place{lektordir.New}})
+	refs, err := v.r.Dir.List(v.ctx, lektordir.ListOptions{Feeds: []string{v.hash},
+		Places: []lektordir.Place{lektordir.New}})
 	if v.ctx.Err() != nil {
 		return nil, context.Cause(v.ctx)
 	}
@@ -221,7 +224,9 @@ func (v *visit) without() (map[string][]*wantedPage, error) {
 	}
 	found := map[string][]*wantedPage{}
 	for _, ref := range slices.Backward(refs) {
-		e, err := v.r.Dir.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink|lektordir.FieldContent|lektordir.FieldType|lektordir.FieldSummary|lektordir.FieldFullText)
+		e, err := v.r.Dir.ReadEntry(ref,
+			lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink|lektordir.FieldContent|lektordir.FieldType|
+				lektordir.FieldSummary|lektordir.FieldFullText)
 		if err != nil {
 			continue // a viewer has moved it, or it is malformed
 		}
@@ -324,12 +329,14 @@ func (f *fullText) failed(url string, old *feedstate.Page, err error) *feedstate
 func lasting(err error) bool {
 	if e := (*httpmsg.StatusError)(nil); errors.As(err, &e) {
 		switch e.Status {
-		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusGone, http.StatusUnavailableForLegalReasons:
+		case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusGone,
+			http.StatusUnavailableForLegalReasons:
 			return true
 		}
 		return false
 	}
-	return !errors.Is(err, errPagesTime) && !errors.Is(err, errTruncated) && !errors.As(err, new(*httpmsg.NetError)) && !errors.As(err, new(*httpmsg.HostDelayError))
+	return !errors.Is(err, errPagesTime) && !errors.Is(err, errTruncated) && !errors.As(err, new(*httpmsg.NetError)) &&
+		!errors.As(err, new(*httpmsg.HostDelayError))
 }
 
 // ask requests a page and extracts its article. The error is for the user.
@@ -383,7 +390,8 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feedstate.Page) 
 func astray(from, to string) bool {
 	u, uerr := url.Parse(from)
 	t, terr := url.Parse(to)
-	return uerr == nil && terr == nil && strings.Trim(t.Path, "/") == "" && t.RawQuery == "" && strings.Trim(u.Path, "/") != ""
+	return uerr == nil && terr == nil && strings.Trim(t.Path, "/") == "" && t.RawQuery == "" &&
+		strings.Trim(u.Path, "/") != ""
 }
 
 // distinct drops articles that are not about their entries: if the pages of several entries have
@@ -406,7 +414,8 @@ func (f *fullText) distinct(list []*wantedPage) error {
 		if w.page == nil || w.page.Text == "" || texts[w.page.Text] < 2 && places[w.page.Final] < 2 {
 			continue
 		}
-		w.page = &feedstate.Page{URL: w.url, Final: w.page.Final, Refused: "the pages of several entries have the same text"}
+		w.page = &feedstate.Page{URL: w.url, Final: w.page.Final,
+			Refused: "the pages of several entries have the same text"}
 		if err := f.pages.Put(w.page); err != nil {
 			return err
 		}
@@ -430,7 +439,8 @@ func (f *fullText) report(list []*wantedPage) {
 		}
 	}
 	if failed > 0 {
-		f.v.r.report.Info("%s: %d of %s without full text: %v", f.v.name, failed, humanize.Count(len(list), "page"), first)
+		f.v.r.report.Info("%s: %d of %s without full text: %v", f.v.name, failed, humanize.Count(len(list), "page"),
+			first)
 	}
 }
 

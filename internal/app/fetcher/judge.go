@@ -62,13 +62,17 @@ func related(text, own string) bool {
 }
 
 // unspaced lists scripts without spaces between words.
-var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan}
+var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+	unicode.Khmer, unicode.Myanmar, unicode.Tibetan}
 
 // stems returns the first stemRunes runes of the longer words of a text. ok is false for an
 // unspaced script.
 func stems(text string) (found map[string]bool, ok bool) {
 	found = map[string]bool{}
-	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.Is(unicode.Mn, r) }) {
+	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.Is(unicode.Mn, r)
+	}) {
 		runes := []rune(w)
 		if unicode.In(runes[0], unspaced...) {
 			return found, false

@@ -104,7 +104,8 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 		}
 	}
 	slices.SortStableFunc(subs, func(a, b *feedstate.Subscription) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())), strings.Compare(a.URL, b.URL))
+		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())),
+			strings.Compare(a.URL, b.URL))
 	})
 	var shown []*listed
 	for _, sub := range subs {
@@ -156,7 +157,8 @@ func rows(list []*listed, o ListOptions) []byte {
 		count := cmdline.Piece{Text: fmt.Sprintf("%*d  ", number, l.unread[l.Hash])}
 		switch {
 		case o.Screen.Width == 0:
-			line := fmt.Sprintf("%5d  %s%s  %s", l.unread[l.Hash], text, strings.Repeat(" ", max(0, minTitle-termsafe.Width(text))), url)
+			line := fmt.Sprintf("%5d  %s%s  %s", l.unread[l.Hash], text,
+				strings.Repeat(" ", max(0, minTitle-termsafe.Width(text))), url)
 			if failed != "" {
 				line += "  ! " + failed
 			}

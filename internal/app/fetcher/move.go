@@ -43,7 +43,8 @@ func (o ImportOptions) move(ctx context.Context, s *cmdline.Streams) error {
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() == cmdline.StatusUsage:
-		return &cmdline.UsageError{Message: "import --from " + o.From + ": nothing was moved", Hint: "see lektor-import(1)"}
+		return &cmdline.UsageError{Message: "import --from " + o.From + ": nothing was moved",
+			Hint: "see lektor-import(1)"}
 	case errors.As(err, &exit):
 		err = fmt.Errorf("import --from %s: something was not moved", o.From)
 	case err != nil:

@@ -58,7 +58,8 @@ func Import(ctx context.Context, o ImportOptions, s *cmdline.Streams) error {
 	defer end()
 	list, bad := subscribe(r.Writer, r.Dir, doc, o.DryRun)
 	for _, url := range list.refused {
-		s.Report.Warn("%s: skipped; a list may only name http and https URLs of at most %d bytes", feedurl.Brief(url), atomicfile.MaxLine)
+		s.Report.Warn("%s: skipped; a list may only name http and https URLs of at most %d bytes", feedurl.Brief(url),
+			atomicfile.MaxLine)
 	}
 	for _, page := range doc.Pages() {
 		page = termsafe.Line(feedurl.Public(page))
@@ -103,7 +104,8 @@ func (r *Runner) imported(ctx context.Context, sel Selection, s *cmdline.Streams
 			}
 		}
 		if missing > 0 {
-			s.Report.Info("stopped; %s of the list not fetched yet; to fetch them, run lektor-fetch or the same import", humanize.Count(missing, "feed"))
+			s.Report.Info("stopped; %s of the list not fetched yet; to fetch them, run lektor-fetch or the same import",
+				humanize.Count(missing, "feed"))
 		}
 	} else {
 		// An alias stays, unless it equals the feed's own name: then the alias is removed, so that
@@ -136,7 +138,8 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 			refused = append(refused, f.URL)
 			continue
 		}
-		s := &feedstate.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories, Paused: f.Paused}
+		s := &feedstate.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description,
+			Categories: f.Categories, Paused: f.Paused}
 		if s.Alias == f.URL {
 			s.Alias = "" // export writes the URL as the title of a feed without a name
 		}
@@ -160,7 +163,8 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	data := all.Bytes()
 	if _, err := opml.Parse(data); err != nil {
 		// An invalid file could not be read, and the next import would replace it.
-		return out, errors.Join(bad, fmt.Errorf("%s was not changed, so export will lack parts of this list: %w", path, err))
+		return out, errors.Join(bad, fmt.Errorf("%s was not changed, so export will lack parts of this list: %w", path,
+			err))
 	}
 	return out, errors.Join(bad, feedstate.WriteList(d, data))
 }
@@ -216,7 +220,8 @@ func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 	}
 	feeds := make([]opml.Feed, 0, len(subs))
 	for _, s := range subs {
-		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About, Categories: s.Categories, Paused: s.Paused && !o.Public}
+		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About,
+			Categories: s.Categories, Paused: s.Paused && !o.Public}
 		withheld, err := feedstate.Withheld(d, s.Hash)
 		if o.Public {
 			bad = errors.Join(bad, err) // then withheld is not "", so only the name is listed

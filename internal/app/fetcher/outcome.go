@@ -112,7 +112,8 @@ func (s Summary) String() string {
 		entries += ", " + humanize.Group(int64(s.Updated)) + " updated"
 	}
 	if s.Requested+s.Reused > 0 {
-		entries += fmt.Sprintf("; history: %s requested, %s reused", humanize.Count(s.Requested, "document"), humanize.Group(int64(s.Reused)))
+		entries += fmt.Sprintf("; history: %s requested, %s reused", humanize.Count(s.Requested, "document"),
+			humanize.Group(int64(s.Reused)))
 	}
 	return line + "; " + entries
 }

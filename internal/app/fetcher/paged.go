@@ -87,8 +87,10 @@ func (w *walk) refused(from, url string, visited map[string]bool, entries int, s
 		return err.(*rfc5005.LinkError).Reason
 	case visited[url]:
 		return "the pages form a loop: this one was read before"
-	case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries, limits.Bytes > 0 && size >= limits.Bytes:
-		return fmt.Sprintf("the walk ended here; --%s, --%s and --%s raise the limits", rfc5005.FlagDocuments, rfc5005.FlagEntries, rfc5005.FlagBytes)
+	case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries,
+		limits.Bytes > 0 && size >= limits.Bytes:
+		return fmt.Sprintf("the walk ended here; --%s, --%s and --%s raise the limits", rfc5005.FlagDocuments,
+			rfc5005.FlagEntries, rfc5005.FlagBytes)
 	}
 	return ""
 }

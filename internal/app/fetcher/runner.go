@@ -99,7 +99,8 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	return &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
 		parser: newParser(o, report),
-		byURL:  sync.OnceValue(func() map[string]string { return feedstate.ByURL(d) }), extract: fulltext.Extract, walkBatch: walkBatch, pagesTime: pagesTime,
+		byURL:  sync.OnceValue(func() map[string]string { return feedstate.ByURL(d) }), extract: fulltext.Extract,
+		walkBatch: walkBatch, pagesTime: pagesTime,
 	}, nil
 }
 

@@ -156,7 +156,8 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 
 // stage stages new and updated entries of a document, after describe. article is the field of
 // [delivery.Options].
-func (s *session) stage(ctx context.Context, feed *feedconv.Feed, article func(int) (delivery.Article, bool, error)) (stage.Result, error) {
+func (s *session) stage(ctx context.Context, feed *feedconv.Feed,
+	article func(int) (delivery.Article, bool, error)) (stage.Result, error) {
 	p := s.st.OnUpdate()
 	h := feedstate.HistoryOf(s.r.Dir, s.hash)
 	// If the document is truncated or limited, the rest is unknown, maybe with the mark that the

@@ -332,7 +332,8 @@ func checkSecrets(d *lektordir.Dir, repair bool) (found []lektordir.Problem, err
 			err = errors.Join(err, oerr)
 		}
 		for _, path := range paths {
-			found = append(found, lektordir.Problem{Path: path, What: "other users may read this private file", Safe: true, Repaired: repair && oerr == nil})
+			found = append(found, lektordir.Problem{Path: path, What: "other users may read this private file",
+				Safe: true, Repaired: repair && oerr == nil})
 		}
 	}
 	return found, err

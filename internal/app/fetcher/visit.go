@@ -239,7 +239,8 @@ func (v *visit) discover() *Outcome {
 		return broken(err)
 	}
 	f := &search{r: v.r, url: v.req.URL, origin: v.req.Origin, given: v.resp, o: AddOptions{
-		Look: LookAround, First: true, Settings: Settings{Alias: s.Alias, Interval: s.Interval, Categories: s.Categories, Private: s.Private, Paused: s.Paused},
+		Look: LookAround, First: true, Settings: Settings{Alias: s.Alias, Interval: s.Interval,
+			Categories: s.Categories, Private: s.Private, Paused: s.Paused},
 	}}
 	err = f.find(v.ctx)
 	switch itself := f.existing != nil && f.existing.Hash == v.hash; {
@@ -259,7 +260,8 @@ func (v *visit) discover() *Outcome {
 			return v.local(err)
 		}
 		a = &added
-	} else if _, err := feedstate.AddAll(v.r.Writer, v.r.Dir, []*feedstate.Subscription{{ID: a.ID, Categories: s.Categories}}, feedstate.ManyOptions{}); err != nil {
+	} else if _, err := feedstate.AddAll(v.r.Writer, v.r.Dir,
+		[]*feedstate.Subscription{{ID: a.ID, Categories: s.Categories}}, feedstate.ManyOptions{}); err != nil {
 		return broken(err)
 	}
 	v.clear()
@@ -361,7 +363,8 @@ func (v *visit) recordLinks() error {
 
 // lacks reports whether l lacks a link or kind that old has.
 func lacks(l, old feedstate.Linked) bool {
-	return old.Kind == rfc5005.Complete || l.Prev == "" && old.Prev != "" || l.Kind == rfc5005.Plain && old.Kind != rfc5005.Plain
+	return old.Kind == rfc5005.Complete || l.Prev == "" && old.Prev != "" || l.Kind == rfc5005.Plain &&
+		old.Kind != rfc5005.Plain
 }
 
 // baseline returns the baseline of a feed whose document names archives for the first time.

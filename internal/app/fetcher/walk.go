@@ -94,7 +94,8 @@ func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
 		sum.add(s)
 	}
 	if sum.spooled > 0 {
-		r.report.Info("stopped; %s of archives were fetched, and will not be requested again", humanize.Count(sum.spooled, "document"))
+		r.report.Info("stopped; %s of archives were fetched, and will not be requested again",
+			humanize.Count(sum.spooled, "document"))
 	}
 	return sum
 }
@@ -102,7 +103,8 @@ func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
 // walk makes one walk after a visit, and reports errors. The summary counts entries and documents
 // only. step is called for each document.
 func (r *Runner) walk(ctx context.Context, visit Outcome, step func()) Summary {
-	w := &walk{t: visit.task, name: feedurl.Public(visit.task.url), step: step, began: visit.began, joined: visit.joined}
+	w := &walk{t: visit.task, name: feedurl.Public(visit.task.url), step: step, began: visit.began,
+		joined: visit.joined}
 	var err error
 	if w.session, err = r.open(ctx, w.t.hash, w.t.reason == Named); err == nil {
 		defer w.Close()
@@ -367,7 +369,8 @@ func (w *walk) read(ctx context.Context, doc *feedstate.Spooled) (feed *feedconv
 func (w *walk) reason(url string, err error) string {
 	w.retryAfter = httpmsg.Pause(err)
 	if status, ok := errors.AsType[*httpmsg.StatusError](err); ok {
-		return fmt.Sprintf("the server answered %d %s", status.Status, cmp.Or(http.StatusText(status.Status), "an unknown status"))
+		return fmt.Sprintf("the server answered %d %s", status.Status,
+			cmp.Or(http.StatusText(status.Status), "an unknown status"))
 	}
 	return strings.TrimPrefix(err.Error(), feedurl.Brief(url)+": ")
 }
@@ -465,7 +468,8 @@ func (w *walk) document(ctx context.Context, url string) (*feedconv.Feed, error)
 
 // stageQueued stages a queued document. If b is set, unknown entries are left out unless they
 // are new.
-func (w *walk) stageQueued(ctx context.Context, b rfc5005.Baseline, feed *feedconv.Feed, nearness int, p *queuedDoc) (stage.Result, error) {
+func (w *walk) stageQueued(ctx context.Context, b rfc5005.Baseline, feed *feedconv.Feed, nearness int,
+	p *queuedDoc) (stage.Result, error) {
 	policy := w.st.OnUpdate()
 	old := map[string]bool{}
 	if b.Set() {

@@ -39,7 +39,8 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 			return err
 		}
 	}
-	w := &watcher{r: r, q: r.newQueue(ctx), walks: semaphore.NewWeighted(maxWalks), finished: make(chan struct{}, 1), retryAt: map[string]time.Time{}}
+	w := &watcher{r: r, q: r.newQueue(ctx), walks: semaphore.NewWeighted(maxWalks), finished: make(chan struct{}, 1),
+		retryAt: map[string]time.Time{}}
 	defer func() {
 		cancel()
 		w.q.wait()

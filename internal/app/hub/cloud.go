@@ -38,7 +38,8 @@ const thanks = "Thanks for the registration. It worked. When the feed updates we
 func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.opts.MaxForm)))
 	if err != nil {
-		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.", humanize.Bytes(int64(h.opts.MaxForm)))
+		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.",
+			humanize.Bytes(int64(h.opts.MaxForm)))
 	}
 	return string(b), nil
 }
@@ -145,7 +146,8 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 		all.Wait()
 	}
 	each(func(i int) {
-		subs[i] = subscription{Callback: callback, Protocol: q.Protocol, Procedure: q.Procedure, Feed: q.URLs[i], Caller: caller}
+		subs[i] = subscription{Callback: callback, Protocol: q.Protocol, Procedure: q.Procedure, Feed: q.URLs[i],
+			Caller: caller}
 		docs[i], errs[i] = h.subscribable(r.Context(), &subs[i])
 	})
 	// The callback of a stranger is tried for one feed first. If this fails, the callback is
@@ -221,7 +223,8 @@ func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, err
 
 // subscribe makes one subscription, if the callback confirms it. tried reports whether an
 // error concerns the callback, so that it must not be tried for other feeds.
-func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, domain, foreign bool) (tried bool, err error) {
+func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, domain, foreign bool) (tried bool,
+	err error) {
 	place, err := h.limits[verifying].Acquire(ctx, s.Caller)
 	if err != nil {
 		return false, err
@@ -328,7 +331,8 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		if joining {
 			return "Thanks for the ping. The feed is read when a subscription to it is confirmed.", nil
 		}
-		return fmt.Sprintf("Thanks for the ping. The feed was read recently; it is read again in %s.", wait.Round(time.Second)), nil
+		return fmt.Sprintf("Thanks for the ping. The feed was read recently; it is read again in %s.",
+			wait.Round(time.Second)), nil
 	}
 	t, err := h.reader.ping(r.Context(), job)
 	var ours rsscloud.Sentence
@@ -337,7 +341,8 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	case errors.As(err, &ours) && !errors.Is(err, errTooBusy):
 		return "", err // the hub could not write, or refused
 	case t.again > 0:
-		return fmt.Sprintf("Thanks for the ping. The feed cannot be read now; it is read again in %s.", roundUp(t.again)), nil
+		return fmt.Sprintf("Thanks for the ping. The feed cannot be read now; it is read again in %s.",
+			roundUp(t.again)), nil
 	case errors.Is(err, errTooBusy):
 		return "", err
 	default:
@@ -358,7 +363,8 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		case <-timer.C:
 		}
 	}
-	return fmt.Sprintf("Thanks for the ping. The feed has changed; %s will be notified.", humanize.Count(t.subscribers, "subscriber")), nil
+	return fmt.Sprintf("Thanks for the ping. The feed has changed; %s will be notified.",
+		humanize.Count(t.subscribers, "subscriber")), nil
 }
 
 // faultCode is the code of all rssCloud faults.

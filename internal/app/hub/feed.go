@@ -306,7 +306,8 @@ func (h *reader) compare(hash, feedURL string, r *reading) (pingResult, error) {
 	if was.Digest == doc.digest && was.Length == doc.length {
 		return pingResult{}, nil
 	}
-	return h.notifier.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: doc.digest, Length: doc.length, Changed: h.now()}, &doc)
+	return h.notifier.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: doc.digest, Length: doc.length,
+		Changed: h.now()}, &doc)
 }
 
 // unreadFor handles a ping whose feed could not be read, or whose jobs could not be
@@ -424,7 +425,8 @@ type busyError struct {
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", feedurl.Public(e.feed), humanize.ShortDuration(e.remaining))
+	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", feedurl.Public(e.feed),
+		humanize.ShortDuration(e.remaining))
 }
 
 func digestOf(b []byte) string {
@@ -434,7 +436,8 @@ func digestOf(b []byte) string {
 // allowed reports whether the user allowed the feed, or it is stored here.
 func (h *engine) allowed(feedURL string) bool {
 	_, stored := h.savedFile(feedURL)
-	return stored || slices.ContainsFunc(h.opts.Allowed, func(prefix string) bool { return strings.HasPrefix(feedURL, prefix) })
+	return stored || slices.ContainsFunc(h.opts.Allowed,
+		func(prefix string) bool { return strings.HasPrefix(feedURL, prefix) })
 }
 
 // rememberedError is the error of a recent reading, which is not repeated yet.

@@ -165,7 +165,8 @@ func New(o Options, report httpserver.Reporter) (*Hub, error) {
 			verifying: limiter.New(limiter.Options{All: verifyMost, Each: verifyOne}),
 			saving:    limiter.New(limiter.Options{All: saveMost, Each: saveOne}),
 			calling: limiter.New(limiter.Options{
-				All: atOnce, Each: perHost, After: handOver, SlowAll: slowFor * atOnce, SlowEach: slowFor * perHost, AfterFunc: o.AfterFunc,
+				All: atOnce, Each: perHost, After: handOver, SlowAll: slowFor * atOnce, SlowEach: slowFor * perHost,
+				AfterFunc: o.AfterFunc,
 			}),
 		},
 		budget: budget{most: perTarget}, background: background{wake: make(chan struct{}, 1)},
@@ -230,7 +231,8 @@ func (h *Hub) Run(ctx context.Context) error {
 		if next.IsZero() || top.Before(next) {
 			next = top
 		}
-		timer := time.NewTimer(max(0, min(next.Sub(now), time.Minute))) // wake at least every minute: machines sleep, and clocks are set
+		// wake at least every minute: machines sleep, and clocks are set
+		timer := time.NewTimer(max(0, min(next.Sub(now), time.Minute)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()

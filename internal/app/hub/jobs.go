@@ -176,7 +176,8 @@ func (j *jobs) feed(hash string) *feedJobs {
 // forget removes a feed without jobs from the table. If the table is then empty, it empties
 // the log. The caller holds mu.
 func (j *jobs) forget(hash string) {
-	if f := j.feeds[hash]; f != nil && f.ping == nil && f.newest == nil && f.running == nil && f.joins == 0 && len(f.pending) == 0 {
+	if f := j.feeds[hash]; f != nil && f.ping == nil && f.newest == nil && f.running == nil && f.joins == 0 &&
+		len(f.pending) == 0 {
 		delete(j.feeds, hash)
 	}
 	if len(j.feeds) == 0 && j.log.Size() > 0 {
@@ -296,7 +297,8 @@ func (j *jobs) begin(now time.Time, most time.Duration, subscribed func(hash str
 		}
 		if len(keys) > 0 || f.fresh && !busy {
 			slices.Sort(keys)
-			f.running = &pass{hash: hash, version: f.version, fresh: f.fresh, few: len(f.pending) <= fewKeys, keys: keys, content: f.content, done: make(chan struct{})}
+			f.running = &pass{hash: hash, version: f.version, fresh: f.fresh, few: len(f.pending) <= fewKeys,
+				keys: keys, content: f.content, done: make(chan struct{})}
 			f.content, f.fresh = nil, false
 			w.passes = append(w.passes, f.running)
 		}
@@ -380,7 +382,8 @@ func (j *jobs) hasRecorded(hash string) {
 // update adds a job for each subscriber, and the job to record the document. They are
 // durable when update returns. It returns the content of an older document that is no
 // longer needed.
-func (j *jobs) update(hash string, doc feedState, keys []string, c *content, now time.Time) (older *content, err error) {
+func (j *jobs) update(hash string, doc feedState, keys []string, c *content, now time.Time) (older *content,
+	err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f := j.feed(hash)

@@ -147,7 +147,8 @@ func reason(err error, flag string) string {
 	}
 	if status, ok := errors.AsType[*httpmsg.StatusError](err); ok {
 		// The usual advice of this error is for readers of a feed.
-		text := fmt.Sprintf("%s: the server answered %d %s", feedurl.Brief(status.URL), status.Status, http.StatusText(status.Status))
+		text := fmt.Sprintf("%s: the server answered %d %s", feedurl.Brief(status.URL), status.Status,
+			http.StatusText(status.Status))
 		if status.RetryAfter > 0 {
 			text += ", and asked for a pause of " + humanize.ShortDuration(status.RetryAfter)
 		}

@@ -90,7 +90,8 @@ func wantsContent(list []subscription) bool {
 
 // contentOf returns a document for distribution that holds n bytes of memory.
 func (h *notifier) contentOf(doc *document, n int64) *content {
-	return &content{websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"), Body: doc.body}, n}
+	return &content{websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"),
+		Body: doc.body}, n}
 }
 
 // hold acquires memory for a document for WebSub subscribers. It returns nil if there are
@@ -168,7 +169,8 @@ func (h *notifier) pass(p *pass) {
 func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread []string) {
 	list, unread, err := h.states.notifiable(hash, keys, h.now())
 	if len(unread) > 0 {
-		h.report.Warn("%s cannot be read, and will be notified later: %v", humanize.Count(len(unread), "subscription"), err)
+		h.report.Warn("%s cannot be read, and will be notified later: %v", humanize.Count(len(unread), "subscription"),
+			err)
 	}
 	return list, unread
 }
@@ -251,7 +253,8 @@ func (h *notifier) conclude(p *pass) {
 		h.log.add("missed", p.feed, "%s not reached, and not tried again", humanize.Count(p.missed, "subscriber"))
 	}
 	if retryCount > 0 {
-		h.log.add("later", p.feed, "%s not reached, and tried again in %s", humanize.Count(retryCount, "subscriber"), next.Sub(h.now()))
+		h.log.add("later", p.feed, "%s not reached, and tried again in %s", humanize.Count(retryCount, "subscriber"),
+			next.Sub(h.now()))
 	}
 	h.hurry()
 }

@@ -102,7 +102,8 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 	d := pageData{frame: h.frame("rssCloud and WebSub hub")}
 	if h.opts.Public != nil {
 		d.Public = h.public("")
-		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(), feedurl.Port(h.opts.Public), h.base()+"/rsscloud/pleaseNotify"
+		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(), feedurl.Port(h.opts.Public),
+			h.base()+"/rsscloud/pleaseNotify"
 		if d.Cloud.Protocol = rsscloud.HTTPPost; h.opts.Public.Scheme == "https" && d.Cloud.Port != "443" {
 			d.Cloud.Protocol = rsscloud.HTTPSPost
 		}
@@ -127,7 +128,8 @@ func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 func writePage(w http.ResponseWriter, r *http.Request, name string, data any) {
 	head := w.Header()
 	head.Set("Content-Type", "text/html; charset=utf-8")
-	head.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	head.Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	head.Set("Referrer-Policy", "no-referrer")
 	if r.Method == http.MethodHead {
 		return

@@ -89,7 +89,8 @@ func expireNow(ctx context.Context, o ServeOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	s.Report.Info("removed %s that had expired, and %d that had failed three times; %s to %s left", humanize.Count(swept.Expired, "subscription"),
+	s.Report.Info("removed %s that had expired, and %d that had failed three times; %s to %s left",
+		humanize.Count(swept.Expired, "subscription"),
 		swept.Failed, humanize.Count(swept.Kept, "subscription"), humanize.Count(swept.Feeds, "feed"))
 	return nil
 }
@@ -109,5 +110,6 @@ func listenURL(door *httpserver.Door) *url.URL {
 
 // lock locks the state for one hub. The lock file is never removed.
 func lock(dir string) (unlock func(), err error) {
-	return atomicfile.Lock(filepath.Join(dir, "lock"), cmdline.Hint(errBusy, "stop it, or name another state with --state"))
+	return atomicfile.Lock(filepath.Join(dir, "lock"),
+		cmdline.Hint(errBusy, "stop it, or name another state with --state"))
 }

@@ -121,7 +121,8 @@ func (u *users) check(name, password, caller string) error {
 		return err
 	}
 	if wait > 0 {
-		return rsscloud.Sayf("There were too many wrong passwords. Try again in %s.", wait.Round(time.Second)+time.Second)
+		return rsscloud.Sayf("There were too many wrong passwords. Try again in %s.",
+			wait.Round(time.Second)+time.Second)
 	}
 	u.checking.Lock()
 	err = u.compare(hash, []byte(password))

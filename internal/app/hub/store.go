@@ -59,7 +59,8 @@ func plain(u string) string {
 		case err != nil:
 			b.WriteByte('%')
 			continue
-		case c[0] < 0x80 && (unicode.IsLetter(rune(c[0])) || unicode.IsDigit(rune(c[0])) || strings.IndexByte("-._~", c[0]) >= 0):
+		case c[0] < 0x80 && (unicode.IsLetter(rune(c[0])) || unicode.IsDigit(rune(c[0])) ||
+			strings.IndexByte("-._~", c[0]) >= 0):
 			b.WriteByte(c[0])
 		default:
 			b.WriteString(strings.ToUpper(u[i : i+3]))
@@ -188,7 +189,8 @@ func (st states) readSubscription(hash, key string) (s subscription, v *values.V
 // notifiable reads subscriptions to a feed, and returns those that are to be notified.
 // unread are the keys of existing subscriptions that could not be read; err is the first
 // error.
-func (st states) notifiable(hash string, keys []string, now time.Time) (list []subscription, unread []string, err error) {
+func (st states) notifiable(hash string, keys []string, now time.Time) (list []subscription, unread []string,
+	err error) {
 	for _, key := range keys {
 		switch s, rerr := st.read(hash, key); {
 		case errors.Is(rerr, fs.ErrNotExist):

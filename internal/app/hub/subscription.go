@@ -64,7 +64,8 @@ func (s *subscription) get(v *values.Values) {
 	*s = subscription{
 		Callback: v.Get("callback"), Protocol: v.Get("protocol"), Procedure: v.Get("procedure"), Secret: secret,
 		Feed: v.Get("feed"), Caller: v.Get("caller"), Since: v.Time("since"), Expires: v.Time("expires"),
-		Errors: v.Int("errors"), Failed: v.Time("failed"), Error: v.Get("error"), After: v.Time("after"), Slow: v.Get("slow") != "",
+		Errors: v.Int("errors"), Failed: v.Time("failed"), Error: v.Get("error"), After: v.Time("after"),
+		Slow: v.Get("slow") != "",
 	}
 }
 
@@ -76,8 +77,10 @@ func (s *subscription) text(v *values.Values) []byte {
 		slow = "yes"
 	}
 	for _, pair := range [][2]string{
-		{"callback", s.Callback}, {"protocol", s.Protocol}, {"procedure", s.Procedure}, {"secret", url.QueryEscape(s.Secret)},
-		{"feed", s.Feed}, {"caller", s.Caller}, {"since", stamp(s.Since)}, {"expires", stamp(s.Expires)}, {"errors", strconv.Itoa(s.Errors)},
+		{"callback", s.Callback}, {"protocol", s.Protocol}, {"procedure", s.Procedure},
+		{"secret", url.QueryEscape(s.Secret)},
+		{"feed", s.Feed}, {"caller", s.Caller}, {"since", stamp(s.Since)}, {"expires", stamp(s.Expires)},
+		{"errors", strconv.Itoa(s.Errors)},
 		{"failed", stamp(s.Failed)}, {"error", s.Error}, {"after", stamp(s.After)}, {"slow", slow},
 	} {
 		v.Set(pair[0], pair[1])

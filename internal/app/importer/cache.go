@@ -181,7 +181,9 @@ func (c *cache) or(column, otherwise string) string {
 
 // readItems reads identity, date and flags of the entries, without their content.
 func (c *cache) readItems(ctx context.Context) error {
-	rows, err := c.db.QueryContext(ctx, "SELECT id, guid, title, url, feedurl, CAST(pubDate AS INTEGER), CAST(unread AS INTEGER), "+c.or("flags", "''")+", CAST("+c.or("deleted", "0")+" AS INTEGER) FROM rss_item ORDER BY id")
+	rows, err := c.db.QueryContext(ctx,
+		"SELECT id, guid, title, url, feedurl, CAST(pubDate AS INTEGER), CAST(unread AS INTEGER), "+c.or("flags",
+			"''")+", CAST("+c.or("deleted", "0")+" AS INTEGER) FROM rss_item ORDER BY id")
 	if err != nil {
 		return err
 	}
@@ -200,7 +202,8 @@ func (c *cache) readItems(ctx context.Context) error {
 			feeds[string(feed)] = string(feed)
 		}
 		i.Row, i.Feed = id.Int64, feeds[string(feed)]
-		i.ID, i.URL, i.Title = strings.TrimSpace(string(guid)), strings.TrimSpace(string(link)), strings.TrimSpace(string(title))
+		i.ID, i.URL, i.Title = strings.TrimSpace(string(guid)), strings.TrimSpace(string(link)),
+			strings.TrimSpace(string(title))
 		if date.Int64 > 0 {
 			i.Date = time.Unix(date.Int64, 0).UTC()
 		}
@@ -222,7 +225,9 @@ func (c *cache) readItems(ctx context.Context) error {
 		c.items = append(c.items, i)
 	}
 	for _, r := range slices.Sorted(maps.Keys(strange)) {
-		c.notes = append(c.notes, fmt.Sprintf("the flag %q is ignored, because lektor's user flags are small letters; it was on %s", r, someTitles(strange[r])))
+		c.notes = append(c.notes,
+			fmt.Sprintf("the flag %q is ignored, because lektor's user flags are small letters; it was on %s", r,
+				someTitles(strange[r])))
 	}
 	return rows.Err()
 }
@@ -241,7 +246,8 @@ func (c *cache) readFeeds(ctx context.Context) {
 		if rows.Scan(&feed, &title, &page) != nil {
 			return
 		}
-		c.feeds[string(feed)] = importfmt.Feed{Name: strings.Join(strings.Fields(string(title)), " "), Link: string(page)}
+		c.feeds[string(feed)] = importfmt.Feed{Name: strings.Join(strings.Fields(string(title)), " "),
+			Link: string(page)}
 	}
 }
 
@@ -256,7 +262,8 @@ func (c *cache) texts(ctx context.Context, kept []importfmt.Kept) error {
 		fmt.Fprint(&list, kept[i].Row)
 		at[kept[i].Row] = kept[i].Item
 	}
-	rows, err := c.db.QueryContext(ctx, "SELECT id, "+c.or("author", "''")+", "+c.or("content", "''")+", "+c.or("content_mime_type", "''")+", "+c.or("base", "''")+", "+
+	rows, err := c.db.QueryContext(ctx, "SELECT id, "+c.or("author", "''")+", "+c.or("content",
+		"''")+", "+c.or("content_mime_type", "''")+", "+c.or("base", "''")+", "+
 		c.or("enclosure_url", "''")+", "+c.or("enclosure_type", "''")+" FROM rss_item WHERE id IN ("+list.String()+")")
 	if err != nil {
 		return err
@@ -273,7 +280,8 @@ func (c *cache) texts(ctx context.Context, kept []importfmt.Kept) error {
 			continue
 		}
 		// Caches without a column for the type do not distinguish text from HTML.
-		i.Text = &importfmt.Text{Author: strings.TrimSpace(string(author)), Content: string(content), Plain: string(kind) == "text/plain", Base: string(base)}
+		i.Text = &importfmt.Text{Author: strings.TrimSpace(string(author)), Content: string(content),
+			Plain: string(kind) == "text/plain", Base: string(base)}
 		if len(file) > 0 {
 			i.Text.Enclosures = []importfmt.Enclosure{{URL: string(file), Type: string(fileType), Length: -1}}
 		}

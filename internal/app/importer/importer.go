@@ -118,7 +118,8 @@ type mover struct {
 // temporary one instead.
 func open(o Options, s *cmdline.Streams) (m *mover, end func(), err error) {
 	if o.Dir == "" {
-		return nil, nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
+		return nil, nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"),
+			"give --dir or set $LEKTORDIR")
 	}
 	end = func() {}
 	if _, missing := os.Lstat(o.Dir); o.DryRun && missing != nil {
@@ -144,12 +145,13 @@ func open(o Options, s *cmdline.Streams) (m *mover, end func(), err error) {
 func (m *mover) subscribe(src *source) error {
 	list, filters := m.chosen(src)
 	var err error
-	m.list, err = feedstate.AddAll(m.w, m.d, list, feedstate.ManyOptions{DryRun: m.o.DryRun, Before: func(s *feedstate.Subscription) error {
-		if filters[s.ID] == "" {
-			return nil
-		}
-		return feedstate.SetForced(m.w, m.d, s.Hash, "filter", filters[s.ID])
-	}})
+	m.list, err = feedstate.AddAll(m.w, m.d, list,
+		feedstate.ManyOptions{DryRun: m.o.DryRun, Before: func(s *feedstate.Subscription) error {
+			if filters[s.ID] == "" {
+				return nil
+			}
+			return feedstate.SetForced(m.w, m.d, s.Hash, "filter", filters[s.ID])
+		}})
 	hashes := map[string]string{}
 	for _, s := range append(m.list.Added, m.list.Already...) {
 		hashes[s.ID] = s.Hash
@@ -166,7 +168,8 @@ func (m *mover) subscribe(src *source) error {
 	}
 	for _, s := range m.list.Already {
 		if f := filters[s.ID]; f != "" {
-			m.s.Report.Warn("%s: subscribed to already; its filter stays as it is, and that of %s was: %s", feedurl.Public(s.ID), m.o.Reader, termsafe.Brief(f))
+			m.s.Report.Warn("%s: subscribed to already; its filter stays as it is, and that of %s was: %s",
+				feedurl.Public(s.ID), m.o.Reader, termsafe.Brief(f))
 		}
 		// An interrupted import subscribed to the feed, but nothing has fetched it yet.
 		if feedstate.Checked(m.d, s.Hash).IsZero() {
@@ -189,7 +192,8 @@ func (m *mover) chosen(src *source) (list []*feedstate.Subscription, filters map
 		before, twice := filters[id]
 		switch {
 		case !m.may(src, id):
-			m.s.Report.Warn("%s: left out; it is not fetched by http or https, or has more than %d bytes", feedurl.Brief(feedurl.Public(f.URL)), atomicfile.MaxLine)
+			m.s.Report.Warn("%s: left out; it is not fetched by http or https, or has more than %d bytes",
+				feedurl.Brief(feedurl.Public(f.URL)), atomicfile.MaxLine)
 			continue
 		case twice:
 			if before != f.Filter {
@@ -199,7 +203,8 @@ func (m *mover) chosen(src *source) (list []*feedstate.Subscription, filters map
 			continue
 		default:
 			filters[id] = f.Filter
-			list = append(list, &feedstate.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link), Categories: f.Categories, Paused: f.Off})
+			list = append(list, &feedstate.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link),
+				Categories: f.Categories, Paused: f.Off})
 		}
 		m.byKey[f.Key] = id
 	}
@@ -328,15 +333,18 @@ func (m *mover) workByFeed(src *source) map[string]*feedWork {
 			s.kept = append(s.kept, k)
 			s.base = cmp.Or(s.base, base(k.Item))
 			if id != "" && s.feed == nil {
-				s.feed = &lektordir.Feed{ID: id, Name: cmp.Or(k.FeedTitle, feedstate.DefaultName(id)), Link: webLink(k.Page)}
+				s.feed = &lektordir.Feed{ID: id, Name: cmp.Or(k.FeedTitle, feedstate.DefaultName(id)),
+					Link: webLink(k.Page)}
 			}
 		}
 	}
 	if unsubscribed > 0 && !src.own {
-		m.s.Report.Warn("%s: %s left out, of feeds to which you are not subscribed", m.o.Reader, humanize.Count(unsubscribed, "entry"))
+		m.s.Report.Warn("%s: %s left out, of feeds to which you are not subscribed", m.o.Reader,
+			humanize.Count(unsubscribed, "entry"))
 	}
 	if unsure > 0 {
-		m.s.Report.Warn("%s: %s left out, without an identifier or a URL of their own; only the feed can deliver them", m.o.Reader, humanize.Count(unsure, "entry"))
+		m.s.Report.Warn("%s: %s left out, without an identifier or a URL of their own; only the feed can deliver them",
+			m.o.Reader, humanize.Count(unsure, "entry"))
 	}
 	return work
 }
@@ -429,7 +437,8 @@ func (m *mover) saveQueries(queries []importfmt.Query) error {
 		case err == nil && string(old) == text:
 			continue
 		case err == nil:
-			m.s.Report.Warn("the query %s exists already and is not changed; %s has: %s", name, m.o.Reader, termsafe.Line(q.Text))
+			m.s.Report.Warn("the query %s exists already and is not changed; %s has: %s", name, m.o.Reader,
+				termsafe.Line(q.Text))
 			continue
 		case m.o.DryRun:
 			m.s.Report.Info("query %s: %s", name, termsafe.Line(q.Text))
@@ -453,7 +462,8 @@ func (m *mover) summarize() {
 	if m.o.DryRun {
 		did = "would be subscribed to"
 	}
-	line := fmt.Sprintf("%s: %s %s, %d already", m.o.Reader, humanize.Count(len(m.list.Added), "feed"), did, len(m.list.Already))
+	line := fmt.Sprintf("%s: %s %s, %d already", m.o.Reader, humanize.Count(len(m.list.Added), "feed"), did,
+		len(m.list.Already))
 	if m.unfetched > 0 {
 		line += fmt.Sprintf(", of which %d never fetched", m.unfetched)
 	}

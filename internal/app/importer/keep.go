@@ -77,7 +77,8 @@ func entryOf(k importfmt.Kept, base string) (e feedconv.Entry, ok bool) {
 
 // deliver delivers the entries of another reader that were never delivered, and returns their
 // number. t keeps the lock of the feed, also after an error.
-func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base string, kept []importfmt.Kept) (n int, err error) {
+func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base string, kept []importfmt.Kept) (n int,
+	err error) {
 	marks := make([]feedstate.Mark, len(kept))
 	for i, k := range kept {
 		marks[i] = feedstate.Mark{Flags: "S", ID: k.GUID, Date: k.Date}

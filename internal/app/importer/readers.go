@@ -21,7 +21,8 @@ var Readers = []string{"newsboat", "sfeed", "r2e", "feedly", "inoreader", "minif
 // readers holds, for each of Readers, the function that reads its files. No paths mean the default
 // files.
 var readers = map[string]func(ctx context.Context, paths []string, s *cmdline.Streams) (*source, error){
-	"newsboat": fromNewsboat, "sfeed": fromSfeed, "r2e": fromR2E, "feedly": fromService, "inoreader": fromService, "miniflux": fromService,
+	"newsboat": fromNewsboat, "sfeed": fromSfeed, "r2e": fromR2E, "feedly": fromService, "inoreader": fromService,
+	"miniflux": fromService,
 }
 
 // Maximum sizes in bytes of the files that are read.
@@ -66,7 +67,8 @@ func fromNewsboat(ctx context.Context, paths []string, s *cmdline.Streams) (*sou
 	}
 	config := filepath.Join(cmdline.BaseDir("XDG_CONFIG_HOME", ".config"), "newsboat")
 	data := filepath.Join(cmdline.BaseDir("XDG_DATA_HOME", ".local/share"), "newsboat")
-	urls := first(filepath.Join(config, "urls"), filepath.Join(home(), ".newsboat/urls"), filepath.Join(home(), ".newsbeuter/urls"))
+	urls := first(filepath.Join(config, "urls"), filepath.Join(home(), ".newsboat/urls"),
+		filepath.Join(home(), ".newsbeuter/urls"))
 	if len(paths) > 0 {
 		if urls = paths[0]; isDir(urls) {
 			urls = filepath.Join(urls, "urls")
@@ -150,7 +152,8 @@ func fromSfeed(_ context.Context, paths []string, s *cmdline.Streams) (*source, 
 			s.Report.Info("%s was never fetched by sfeed", f.Title)
 			continue
 		}
-		src.items = append(src.items, importfmt.SfeedItems(f.Key, string(data), func(url string) bool { return read[url] })...)
+		src.items = append(src.items, importfmt.SfeedItems(f.Key, string(data),
+			func(url string) bool { return read[url] })...)
 	}
 	return src, nil
 }
@@ -203,7 +206,8 @@ func fromService(_ context.Context, paths []string, _ *cmdline.Streams) (*source
 		if err != nil {
 			return nil, err
 		}
-		if begin := strings.TrimLeft(string(data[:min(len(data), 64)]), "\ufeff \t\r\n"); strings.HasPrefix(begin, "{") || strings.HasPrefix(begin, "[") {
+		if begin := strings.TrimLeft(string(data[:min(len(data), 64)]), "\ufeff \t\r\n"); strings.HasPrefix(begin,
+			"{") || strings.HasPrefix(begin, "[") {
 			items, err := importfmt.Stream(data)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
@@ -220,7 +224,8 @@ func fromService(_ context.Context, paths []string, _ *cmdline.Streams) (*source
 			if title == f.URL {
 				title = ""
 			}
-			src.Feeds = append(src.Feeds, importfmt.Feed{URL: f.URL, Key: f.URL, Title: title, Link: f.HTMLURL, Categories: f.Categories})
+			src.Feeds = append(src.Feeds, importfmt.Feed{URL: f.URL, Key: f.URL, Title: title, Link: f.HTMLURL,
+				Categories: f.Categories})
 		}
 	}
 	return src, nil

@@ -61,7 +61,8 @@ func (m *mover) saveRules(src *source) error {
 	if err := atomicfile.Write(path, []byte(text)); err != nil {
 		return err
 	}
-	m.s.Report.Info("%s in %s: lektor-view rules apply trashes the entries that match", humanize.Count(n, "rule"), entrystore.RulesFile)
+	m.s.Report.Info("%s in %s: lektor-view rules apply trashes the entries that match", humanize.Count(n, "rule"),
+		entrystore.RulesFile)
 	return nil
 }
 

@@ -207,7 +207,8 @@ func (l *Listener) content(w http.ResponseWriter, r *http.Request, cb *callback)
 	}
 	var e delivered
 	if reg.Secret != "" {
-		method, err := checkSignature(r.Header.Get("X-Hub-Signature"), &reg.Registration, http.MaxBytesReader(w, r.Body, maxContent))
+		method, err := checkSignature(r.Header.Get("X-Hub-Signature"), &reg.Registration,
+			http.MaxBytesReader(w, r.Body, maxContent))
 		if e.method = method; err != nil {
 			e.wrong = termsafe.Brief(err.Error())
 		}

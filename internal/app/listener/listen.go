@@ -123,9 +123,11 @@ func selfTest(ctx context.Context, o ListenOptions, s *cmdline.Streams) error {
 		resp, err := c.Get(ctx, &httpmsg.Request{URL: public + "/" + where})
 		switch {
 		case err != nil:
-			return cmdline.Hint(fmt.Errorf("not reached: %w", err), "let a proxy or the router forward %s to %s; some routers do so only for requests from outside, so test it from there", public, door.Addr())
+			return cmdline.Hint(fmt.Errorf("not reached: %w", err),
+				"let a proxy or the router forward %s to %s; some routers do so only for requests from outside, so test it from there", public, door.Addr())
 		case string(resp.Body) != answer:
-			return cmdline.Hint(fmt.Errorf("%s: another server answers there", public), "forward requests from that server to %s, with the path", door.Addr())
+			return cmdline.Hint(fmt.Errorf("%s: another server answers there", public),
+				"forward requests from that server to %s, with the path", door.Addr())
 		}
 		s.Report.Info("%s: reached, at %s", public, door.Addr())
 		return nil

@@ -197,7 +197,11 @@ func (a *asking) called(key string) *calls {
 
 // heard reports whether the cloud has called for a feed with one of the keys.
 func (a *asking) heard(keys []string) bool {
-	return slices.ContainsFunc(keys, func(k string) bool { c := a.calls[k]; return c != nil && (c.challenged || c.posts > 0) })
+	return slices.ContainsFunc(keys, func(k string) bool {
+		c := a.calls[k]
+		return c != nil &&
+			(c.challenged || c.posts > 0)
+	})
 }
 
 // New returns a listener. The caller must call Close.

@@ -135,11 +135,13 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 		if err != nil {
 			return nil, err
 		}
-		doc, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL, ContentType: resp.Header.Get("Content-Type")})
+		doc, err := feedconv.ParseBytes(resp.Body,
+			feedconv.Options{URL: resp.FinalURL, ContentType: resp.Header.Get("Content-Type")})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
-		list, err = offers(feedstate.PushOf(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)), feedurl.Public(feed))
+		list, err = offers(feedstate.PushOf(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)),
+			feedurl.Public(feed))
 		if err != nil && len(list) == 0 {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}

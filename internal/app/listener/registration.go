@@ -286,7 +286,8 @@ func (r registration) onAccepted(e accepted, now time.Time, jitter float64) regi
 		r = r.registered(now, CloudRenew, CloudExpire)
 		if e.unheard && !known {
 			r.State = Suspect
-			r.Error = fmt.Sprintf("%s: the cloud accepted the registration but did not call; can it reach %s?", r.Hub, strings.TrimSuffix(r.Callback, r.Token()))
+			r.Error = fmt.Sprintf("%s: the cloud accepted the registration but did not call; can it reach %s?", r.Hub,
+				strings.TrimSuffix(r.Callback, r.Token()))
 		}
 		return r
 	case r.Asked.IsZero():
@@ -296,7 +297,8 @@ func (r registration) onAccepted(e accepted, now time.Time, jitter float64) regi
 	}
 	r.Next = now.Add(verifyWithin)
 	if r.Failures++; r.Failures > 1 {
-		r.Error = fmt.Sprintf("%s: the hub accepted the request but has not verified it; can it reach %s?", r.Hub, strings.TrimSuffix(r.Callback, r.Token()))
+		r.Error = fmt.Sprintf("%s: the hub accepted the request but has not verified it; can it reach %s?", r.Hub,
+			strings.TrimSuffix(r.Callback, r.Token()))
 		r.Next = now.Add(retry.Wait(r.Failures, jitter, verifyWithin))
 		if r.Failures%failuresPerHub == 0 {
 			r.turn++
@@ -414,7 +416,8 @@ func (r registration) registered(now time.Time, renew, expire time.Duration) reg
 
 // ended returns the registration after its end.
 func (r registration) ended() registration {
-	r.State, r.Asked, r.Expires, r.Next, r.Failures, r.Error = Unsubscribed, time.Time{}, time.Time{}, time.Time{}, 0, ""
+	r.State, r.Asked, r.Expires, r.Next, r.Failures, r.Error = Unsubscribed, time.Time{}, time.Time{}, time.Time{}, 0,
+		""
 	return r
 }
 

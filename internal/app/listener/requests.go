@@ -191,7 +191,8 @@ func (x *exchange) end(ctx context.Context, f *feed, err error, unheard bool) er
 
 // failure returns the event for an error.
 func failure(err error) failed {
-	return failed{text: explain(err), refused: isA[*fetch.RefusedError](err), delayed: isA[*httpmsg.HostDelayError](err), after: httpmsg.Pause(err)}
+	return failed{text: explain(err), refused: isA[*fetch.RefusedError](err),
+		delayed: isA[*httpmsg.HostDelayError](err), after: httpmsg.Pause(err)}
 }
 
 // isA reports whether an error is, or wraps, an error of type E.
@@ -216,13 +217,15 @@ func (x *exchange) each(ctx context.Context) {
 		if do&leave != 0 {
 			// The previous hub gets one request, and its answer is ignored: later deliveries
 			// to the old callback get 410.
-			_ = websub.Send(ctx, x.client, websub.Request{Mode: websub.Unsubscribe, Hub: was.Hub, Callback: was.Callback, Topic: was.Topic})
+			_ = websub.Send(ctx, x.client, websub.Request{Mode: websub.Unsubscribe, Hub: was.Hub,
+				Callback: was.Callback, Topic: was.Topic})
 		}
 		if do&send == 0 {
 			x.done++
 			continue
 		}
-		q := websub.Request{Mode: websub.Subscribe, Hub: r.Hub, Callback: r.Callback, Topic: r.Topic, Lease: DefaultLease, Secret: r.Secret}
+		q := websub.Request{Mode: websub.Subscribe, Hub: r.Hub, Callback: r.Callback, Topic: r.Topic,
+			Lease: DefaultLease, Secret: r.Secret}
 		if x.batch.end {
 			q.Mode, q.Lease, q.Secret = websub.Unsubscribe, 0, ""
 		}
@@ -267,7 +270,8 @@ func (x *exchange) cloud(ctx context.Context) {
 	}
 	x.mu.Unlock()
 	public := x.opts.Public
-	e.back = rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(), Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
+	e.back = rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(),
+		Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
 	e.back.Port, _ = strconv.Atoi(feedurl.Port(public))
 	if one || len(e.urls) == 1 || e.registerTogether(ctx) {
 		e.registerSingly(ctx)
@@ -320,7 +324,8 @@ func (x *enrolment) registerSingly(ctx context.Context) {
 				missed = -len(x.urls) // the cloud exists
 			case !isRefused:
 				fatal = err // the others would fail, too
-			case refused.Status == http.StatusNotFound || refused.Status == http.StatusMethodNotAllowed || refused.Status == http.StatusGone:
+			case refused.Status == http.StatusNotFound || refused.Status == http.StatusMethodNotAllowed ||
+				refused.Status == http.StatusGone:
 				if missed++; missed == strikes {
 					fatal = err
 				}
@@ -346,7 +351,11 @@ func (x *exchange) asked(cb *callback, a *asking) {
 	cb.asking = nil
 	var marked []*feed
 	for _, f := range x.batch.feeds {
-		if slices.ContainsFunc(f.keys, func(k string) bool { c := a.calls[k]; return c != nil && c.challenged && c.posts > 0 }) {
+		if slices.ContainsFunc(f.keys, func(k string) bool {
+			c := a.calls[k]
+			return c != nil && c.challenged &&
+				c.posts > 0
+		}) {
 			marked = append(marked, f)
 		}
 	}

@@ -51,7 +51,8 @@ func Save(ctx context.Context, o SaveOptions, s *cmdline.Streams) error {
 		o.Password = strings.TrimSuffix(line, "\r")
 	}
 	if o.Password == "" {
-		return &cmdline.UsageError{Message: "no password is given", Hint: "put it into $" + PasswordVar + " or a file, --password-file"}
+		return &cmdline.UsageError{Message: "no password is given", Hint: "put it into $" + PasswordVar +
+			" or a file, --password-file"}
 	}
 	doc, err := readDocument(o.File, s.In)
 	if err != nil {
@@ -73,7 +74,8 @@ func Save(ctx context.Context, o SaveOptions, s *cmdline.Streams) error {
 		s.Report.Warn("%s: the password is sent unencrypted", u)
 	}
 	if o.DryRun {
-		s.Report.Info("%s: %s would be saved at %s as %s", o.File, humanize.Bytes(int64(len(doc))), feedurl.Public(u.String()), o.User)
+		s.Report.Info("%s: %s would be saved at %s as %s", o.File, humanize.Bytes(int64(len(doc))),
+			feedurl.Public(u.String()), o.User)
 		return nil
 	}
 	c := fetch.NewClient(o.Fetch)
@@ -106,7 +108,8 @@ func readDocument(path string, in io.Reader) ([]byte, error) {
 	case len(doc) > maxSave:
 		return nil, fmt.Errorf("%s: more than %d bytes", path, maxSave)
 	case !utf8.Valid(doc):
-		return nil, cmdline.Hint(fmt.Errorf("%s: the document is not UTF-8, so XML-RPC would change it", path), "convert it with iconv, and change its declared encoding")
+		return nil, cmdline.Hint(fmt.Errorf("%s: the document is not UTF-8, so XML-RPC would change it", path),
+			"convert it with iconv, and change its declared encoding")
 	}
 	return doc, nil
 }

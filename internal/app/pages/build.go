@@ -74,7 +74,8 @@ func (w *site) build(ctx context.Context) error {
 		return err
 	}
 	if s := w.r.S; s.ErrIsTerminal() {
-		s.Report.Info("%s: %s, %s written, %s removed", w.o.Output, humanize.Count(len(w.list), "entry"), humanize.Count(p.todo, "page"), humanize.Count(len(p.obsolete), "page"))
+		s.Report.Info("%s: %s, %s written, %s removed", w.o.Output, humanize.Count(len(w.list), "entry"),
+			humanize.Count(p.todo, "page"), humanize.Count(len(p.obsolete), "page"))
 	}
 	return nil
 }
@@ -136,7 +137,8 @@ func (w *site) remove(paths []string) error {
 	dirs := map[string]bool{}
 	for _, name := range paths {
 		dirs[path.Dir(name)] = true
-		if err := os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(name))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(name))); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -191,10 +193,11 @@ func (w *site) otherPages() []page {
 		}
 	}
 	pages = append(pages, w.searchPages(w.list[max(0, len(w.list)-maxSearched):])...)
-	return append(pages, w.feedsPage(), page{path: styleName, digest: digest(stylesheet.CSS), render: func(b *strings.Builder) bool {
-		b.WriteString(stylesheet.CSS)
-		return true
-	}})
+	return append(pages, w.feedsPage(), page{path: styleName, digest: digest(stylesheet.CSS),
+		render: func(b *strings.Builder) bool {
+			b.WriteString(stylesheet.CSS)
+			return true
+		}})
 }
 
 // existing returns the paths of existing pages with their sizes, or -1 for a directory entry that

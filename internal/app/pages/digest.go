@@ -63,7 +63,8 @@ func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
 		return err
 	}
 	m := &mailmsg.Message{
-		From: mail.Address{Name: "lektor", Address: to[0].Address}, To: to, Subject: title, Date: r.Now, Text: text, HTML: html,
+		From: mail.Address{Name: "lektor", Address: to[0].Address}, To: to, Subject: title, Date: r.Now, Text: text,
+		HTML:   html,
 		Fields: []mailmsg.Field{{Name: "Auto-Submitted", Value: "auto-generated"}},
 	}
 	data, err := m.Bytes()
@@ -104,7 +105,8 @@ func (r *run) named(ctx context.Context, o DigestOptions) ([]*entrystore.Record,
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *entrystore.Record) int {
-		return cmp.Or(cmp.Compare(titles[a.Ref.Feed], titles[b.Ref.Feed]), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entrystore.ByDate(a, b))
+		return cmp.Or(cmp.Compare(titles[a.Ref.Feed], titles[b.Ref.Feed]), cmp.Compare(a.Ref.Feed, b.Ref.Feed),
+			entrystore.ByDate(a, b))
 	})
 	return list, err
 }

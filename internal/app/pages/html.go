@@ -99,7 +99,8 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 	case err != nil && slices.ContainsFunc(names, func(e fs.DirEntry) bool {
 		return e.Name() != lockName && !atomicfile.IsTemp(e.Name(), ledgerName)
 	}):
-		return nil, nil, cmdline.Hint(fmt.Errorf("%s has other files in it, and is not a site of lektor-pages", o.Output), "name a new directory, or an empty one: pages that are no longer needed are removed from it")
+		return nil, nil, cmdline.Hint(fmt.Errorf("%s has other files in it, and is not a site of lektor-pages",
+			o.Output), "name a new directory, or an empty one: pages that are no longer needed are removed from it")
 	}
 	busy := cmdline.Hint(fmt.Errorf("another process writes to %s", o.Output), "try again in a moment")
 	unlock, err := atomicfile.Lock(filepath.Join(o.Output, lockName), busy)
@@ -203,7 +204,8 @@ func (w *site) items(ctx context.Context) error {
 		return unchanged(lost.err)
 	}
 	if lost.count > 0 {
-		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output, humanize.Count(lost.count, "entry"))
+		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output,
+			humanize.Count(lost.count, "entry"))
 	}
 	w.list = slices.DeleteFunc(list, func(i *item) bool { return i == nil })
 	slices.SortFunc(w.list, byDate)
@@ -220,7 +222,8 @@ func unchanged(err error) error {
 
 // notADirectory returns the error for a path that should be a directory of pages.
 func notADirectory(path string) error {
-	return cmdline.Hint(fmt.Errorf("%s is not a directory, and links are not followed", path), "remove it: the pages that belong there are written again")
+	return cmdline.Hint(fmt.Errorf("%s is not a directory, and links are not followed", path),
+		"remove it: the pages that belong there are written again")
 }
 
 // missing decides about the entries of a site that a run did not find.

@@ -69,7 +69,8 @@ func openLedger(path string) (*ledger, error) {
 	case lost(string(data), ledgerHead):
 		return l, nil
 	case head != ledgerHead:
-		return nil, cmdline.Hint(fmt.Errorf("%s was written by another program, or by another version", path), "write to a new directory, or if the directory is a site of lektor-pages, remove the file: the whole site is then made again")
+		return nil, cmdline.Hint(fmt.Errorf("%s was written by another program, or by another version", path),
+			"write to a new directory, or if the directory is a site of lektor-pages, remove the file: the whole site is then made again")
 	}
 	for line := range strings.Lines(text) {
 		line, whole := strings.CutSuffix(line, "\n")
@@ -80,7 +81,8 @@ func openLedger(path string) (*ledger, error) {
 			seconds, err := strconv.ParseInt(f[2], 10, 64)
 			key := tsv.UnescapeName([]byte(f[1]))
 			if feed, _, ok := strings.Cut(key, "/"); ok && err == nil {
-				l.items[key] = &item{key: key, name: digest(key), feed: feed, date: time.Unix(seconds, 0), title: f[3], excerpt: f[4], images: f[5] != "", lang: f[6], marks: f[7]}
+				l.items[key] = &item{key: key, name: digest(key), feed: feed, date: time.Unix(seconds, 0), title: f[3],
+					excerpt: f[4], images: f[5] != "", lang: f[6], marks: f[7]}
 			}
 		case f[0] == "page" && len(f) == 4:
 			if size, err := strconv.ParseInt(f[3], 10, 64); err == nil {
@@ -100,7 +102,8 @@ func (l *ledger) write() error {
 		if i.images {
 			images = "images"
 		}
-		fmt.Fprintf(&b, "entry\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", tsv.Escape(key), i.date.Unix(), i.title, i.excerpt, images, i.lang, i.marks)
+		fmt.Fprintf(&b, "entry\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", tsv.Escape(key), i.date.Unix(), i.title, i.excerpt,
+			images, i.lang, i.marks)
 	}
 	for _, path := range slices.Sorted(maps.Keys(l.pages)) {
 		fmt.Fprintf(&b, "page\t%s\t%s\t%d\n", path, l.pages[path].digest, l.pages[path].size)
@@ -119,7 +122,9 @@ func digest(parts ...string) string {
 }
 
 // pageDirs matches the paths of directories with pages.
-var pageDirs = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(all|search|entry|(feed|folder)(/[0-9a-z-]+)?)$`) })
+var pageDirs = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(all|search|entry|(feed|folder)(/[0-9a-z-]+)?)$`)
+})
 
 // pagePaths matches the paths of pages.
 var pagePaths = sync.OnceValue(func() *regexp.Regexp {

@@ -50,7 +50,8 @@ type mailing struct {
 }
 
 // newMailing opens the lektor-dir. It leaves the ledger to the caller.
-func newMailing(c Common, images bool, printing cmdline.PrinterOptions, step func(), s *cmdline.Streams) (*mailing, error) {
+func newMailing(c Common, images bool, printing cmdline.PrinterOptions, step func(), s *cmdline.Streams) (*mailing,
+	error) {
 	r, err := c.open(s)
 	if err != nil {
 		return nil, err
@@ -150,7 +151,8 @@ func (r *run) letter(e *entrystore.Record, images bool) *mailmsg.Entry {
 		date = e.Ref.Delivered()
 	}
 	return &mailmsg.Entry{
-		Ref: e.Ref, Feed: e.Feed(), Entry: entrystore.Own(e.Get(0)), Title: redact.Text(e.Title()), Date: date.In(r.Now.Location()), Images: images,
+		Ref: e.Ref, Feed: e.Feed(), Entry: entrystore.Own(e.Get(0)), Title: redact.Text(e.Title()),
+		Date: date.In(r.Now.Location()), Images: images,
 	}
 }
 

@@ -93,7 +93,8 @@ func (d *maildir) make() error {
 	case has("src"), atomicfile.Same(d.path, d.Dir.Path()):
 		return cmdline.Hint(fmt.Errorf("%s is a lektor-dir, not a maildir", d.path), "name a new directory")
 	case other && !has("cur") && !has("new") && !has(mailLedgerName):
-		return cmdline.Hint(fmt.Errorf("%s is not a maildir, and not empty", d.path), "name a new directory, or make it a maildir: mkdir cur new tmp")
+		return cmdline.Hint(fmt.Errorf("%s is not a maildir, and not empty", d.path),
+			"name a new directory, or make it a maildir: mkdir cur new tmp")
 	}
 	for _, sub := range []string{"tmp", "new", "cur"} {
 		if err := os.MkdirAll(d.join(sub), 0o700); err != nil {

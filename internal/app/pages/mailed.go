@@ -37,7 +37,8 @@ const (
 // openMailLedger locks and reads a ledger, and creates it if it is missing. to is the mailbox, for
 // messages.
 func openMailLedger(path, to string) (*mailLedger, error) {
-	log, data, err := filelog.Open(path, filelog.Options{Max: maxMailLedger, Perm: 0o600, Lock: true}) // private, like mailboxes
+	// private, like mailboxes
+	log, data, err := filelog.Open(path, filelog.Options{Max: maxMailLedger, Perm: 0o600, Lock: true})
 	if errors.Is(err, filelog.ErrLocked) {
 		return nil, cmdline.Hint(fmt.Errorf("another process adds to %s", to), "try again in a moment")
 	}
@@ -55,7 +56,8 @@ func openMailLedger(path, to string) (*mailLedger, error) {
 		know = l.add
 	case head != mailLedgerHead:
 		l.close()
-		return nil, cmdline.Hint(fmt.Errorf("%s was written by another program, or by another version", path), "name a new mailbox, or remove the file; then messages that you moved or deleted are delivered again")
+		return nil, cmdline.Hint(fmt.Errorf("%s was written by another program, or by another version", path),
+			"name a new mailbox, or remove the file; then messages that you moved or deleted are delivered again")
 	}
 	for line := range strings.Lines(lines) {
 		if r, ok := mailRef(strings.TrimSuffix(line, "\n")); ok && !strings.Contains(line, "\x00") {

@@ -49,7 +49,8 @@ func Mbox(ctx context.Context, o MboxOptions, s *cmdline.Streams) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return cmdline.Hint(fmt.Errorf("%s exists already", o.To), "name a new file; the command maildir adds to a maildir, each entry once")
+		return cmdline.Hint(fmt.Errorf("%s exists already", o.To),
+			"name a new file; the command maildir adds to a maildir, each entry once")
 	case errors.Is(err, fs.ErrNotExist):
 		if _, derr := os.Stat(filepath.Dir(o.To)); derr != nil {
 			return cmdline.Hint(derr, "make the directory first")

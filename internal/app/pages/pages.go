@@ -57,7 +57,8 @@ func (c Common) open(s *cmdline.Streams) (*run, error) {
 
 // selected returns the entries of the query, read or not, with their dates.
 func (r *run) selected(ctx context.Context) ([]*entrystore.Record, error) {
-	list, err := r.Select(ctx, entrystore.Selection{Query: r.query, All: true, Strict: true, Want: lektordir.FieldPubDate})
+	list, err := r.Select(ctx, entrystore.Selection{Query: r.query, All: true, Strict: true,
+		Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}

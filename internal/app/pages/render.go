@@ -222,9 +222,11 @@ func (w *site) listPage(p listPage) page {
 // row writes an entry of a list.
 func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
-	fmt.Fprintf(b, `<li>%s<a class="title" dir="auto"%s href="%s%s">%s</a><p class="meta">`, markNames(i.marks), w.lang(i), root, i.path(), text(title))
+	fmt.Fprintf(b, `<li>%s<a class="title" dir="auto"%s href="%s%s">%s</a><p class="meta">`, markNames(i.marks),
+		w.lang(i), root, i.path(), text(title))
 	if feed {
-		fmt.Fprintf(b, `<a dir="auto" href="%s%s/index.html">%s</a> · `, root, feedDir(i.feed), text(mailmsg.FeedTitle(w.feedOf(i))))
+		fmt.Fprintf(b, `<a dir="auto" href="%s%s/index.html">%s</a> · `, root, feedDir(i.feed),
+			text(mailmsg.FeedTitle(w.feedOf(i))))
 	}
 	b.WriteString(moment(i.date) + "</p>")
 	if i.title != "" && i.excerpt != "" {
@@ -236,7 +238,8 @@ func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
 // markNames returns the HTML of the marks of an item.
 func markNames(marks string) string {
 	const mark = `<abbr class="%[1]s" title="%[1]s">%[2]s</abbr> `
-	return strings.NewReplacer("U", fmt.Sprintf(mark, "unread", "●"), "F", fmt.Sprintf(mark, "flagged", "⚑")).Replace(marks)
+	return strings.NewReplacer("U", fmt.Sprintf(mark, "unread", "●"), "F",
+		fmt.Sprintf(mark, "flagged", "⚑")).Replace(marks)
 }
 
 // lang returns the attribute for the language of an entry.
@@ -253,7 +256,8 @@ func mayHaveImages(e *entrystore.Record) bool {
 	c := e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent)
 	has := func(kind string, content []byte) bool {
 		content = bytes.ToLower(content)
-		return htmltext.KindOf(kind, content) == htmltext.HTML && (bytes.Contains(content, []byte("<img")) || bytes.Contains(content, []byte("<picture")))
+		return htmltext.KindOf(kind, content) == htmltext.HTML &&
+			(bytes.Contains(content, []byte("<img")) || bytes.Contains(content, []byte("<picture")))
 	}
 	return has(c.Type, c.Content) || has(c.FullText.Type, c.FeedContent)
 }
@@ -269,7 +273,8 @@ func (w *site) entryPage(i *item, images bool) page {
 	if images && !w.o.Images {
 		name = i.imagesPath()
 	}
-	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(), strconv.FormatBool(images), w.visibility(), w.lang(i), around), render: func(b *strings.Builder) bool {
+	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(),
+		strconv.FormatBool(images), w.visibility(), w.lang(i), around), render: func(b *strings.Builder) bool {
 		r := w.r.Record(i.ref)
 		err := r.Read(lektordir.AllFields)
 		e := r.Get(0)
@@ -314,14 +319,16 @@ func (w *site) visibility() string {
 func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images bool) {
 	const root = "../"
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
-	content := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), w.feedOf(i).ID), NoImages: !images})
+	content := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), w.feedOf(i).ID),
+		NoImages: !images})
 	if strings.TrimSpace(content) == "" && e.Summary != "" {
 		content = htmlsafe.Clean([]byte(e.Summary), "text/plain", htmlsafe.Options{})
 	}
 	w.head(b, root, title)
 	b.WriteString("<article>\n")
 	fmt.Fprintf(b, "<h1 dir=\"auto\"%s>%s</h1>\n<p class=\"meta\">", w.lang(i), text(title))
-	fmt.Fprintf(b, `<a dir="auto" href="%s%s/index.html">%s</a>`, root, feedDir(i.feed), text(mailmsg.FeedTitle(w.feedOf(i))))
+	fmt.Fprintf(b, `<a dir="auto" href="%s%s/index.html">%s</a>`, root, feedDir(i.feed),
+		text(mailmsg.FeedTitle(w.feedOf(i))))
 	if a := mailmsg.Authors(redact.Text(cmp.Or(e.Author, w.feedOf(i).Author)), false); a != "" {
 		b.WriteString(" · <bdi>" + text(a) + "</bdi>")
 	}
@@ -339,7 +346,8 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	fmt.Fprintf(b, "<div class=\"content\" dir=\"auto\"%s>\n%s\n</div>\n", w.lang(i), content)
 	w.enclosures(b, e)
 	if len(e.Categories) > 0 {
-		fmt.Fprintf(b, "<p class=\"meta\" dir=\"auto\">%s</p>\n", text(termsafe.Squeeze(strings.Join(e.Categories, ", "))))
+		fmt.Fprintf(b, "<p class=\"meta\" dir=\"auto\">%s</p>\n",
+			text(termsafe.Squeeze(strings.Join(e.Categories, ", "))))
 	}
 	b.WriteString("</article>\n")
 }
@@ -385,7 +393,8 @@ func (w *site) feedsPage() page {
 			}
 			b.WriteString("<ul>\n")
 			for _, g := range groups {
-				fmt.Fprintf(b, "<li><a dir=\"auto\" href=\"%s\">%s</a> <span class=\"meta\">%s</span></li>\n", g.index, text(g.title), humanize.Count(len(g.items), "entry"))
+				fmt.Fprintf(b, "<li><a dir=\"auto\" href=\"%s\">%s</a> <span class=\"meta\">%s</span></li>\n", g.index,
+					text(g.title), humanize.Count(len(g.items), "entry"))
 			}
 			b.WriteString("</ul>\n")
 		}

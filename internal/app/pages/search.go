@@ -133,7 +133,8 @@ func words(title string) []string {
 			word, wide = nil, nil
 		}
 		for _, r := range run {
-			unspaced := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+			unspaced := unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao,
+				unicode.Khmer, unicode.Myanmar)
 			if unspaced && len(word) > 0 || !unspaced && len(wide) > 0 {
 				flush()
 			}

@@ -65,7 +65,8 @@ func shownTitle(a *feedstate.About) string {
 
 // brief returns the error of a fetch in a few words, such as "not found".
 func brief(text string) string {
-	for strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "file:") { // the URL before the error
+	// the URL before the error
+	for strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "file:") {
 		_, text, _ = strings.Cut(text, ": ")
 	}
 	if strings.HasPrefix(text, "exec:") {

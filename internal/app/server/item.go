@@ -21,7 +21,8 @@ import (
 )
 
 // itemFields are the fields of entries that items show.
-const itemFields = lektordir.FieldTitle | lektordir.FieldID | lektordir.FieldContent | lektordir.FieldAuthor | lektordir.FieldPubDate |
+const itemFields = lektordir.FieldTitle | lektordir.FieldID | lektordir.FieldContent |
+	lektordir.FieldAuthor | lektordir.FieldPubDate |
 	lektordir.FieldType | lektordir.FieldLink | lektordir.FieldUpdated | lektordir.FieldEnclosures
 
 // itemsOf reads entries in parallel. Entries that are gone or malformed are left out. The error is
@@ -82,7 +83,8 @@ func (v *view) itemOf(e entry) (greader.Item, error) {
 		Alternate:  []greader.Link{{Href: cmp.Or(url, publicURL(page)), Type: "text/html"}},
 		Categories: v.categories(e),
 		Origin:     greader.Origin{StreamID: greader.FeedID(ref.Feed), Title: titleOf(feed), HTMLURL: publicURL(page)},
-		Summary:    greader.Text{Content: htmlsafe.Clean(own.Content, own.Type, htmlsafe.Options{Base: cmp.Or(own.URL(), page)})},
+		Summary: greader.Text{Content: htmlsafe.Clean(own.Content, own.Type,
+			htmlsafe.Options{Base: cmp.Or(own.URL(), page)})},
 	}
 	if i.Title == "" {
 		i.Title = r.Title()
@@ -146,7 +148,8 @@ func (v *view) head(s greader.Stream, p page) greader.Head {
 			h.ID = greader.FeedID(hash)
 			if f := v.Feed(hash); f != nil && f.About != nil {
 				h.Title = titleOf(f.About.Feed)
-				h.Alternate = append(h.Alternate, greader.Link{Href: publicURL(cmp.Or(f.About.Link, f.About.ID)), Type: "text/html"})
+				h.Alternate = append(h.Alternate, greader.Link{Href: publicURL(cmp.Or(f.About.Link, f.About.ID)),
+					Type: "text/html"})
 			}
 		}
 	case greader.Label:

@@ -20,7 +20,8 @@ const DefaultListen = "127.0.0.1:8091"
 // sets, or one below $XDG_STATE_HOME.
 func DefaultState() string {
 	dir, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":")
-	return cmp.Or(dir, filepath.Join(cmp.Or(cmdline.BaseDir("XDG_STATE_HOME", ".local/state"), "/.local/state"), "lektor-serve"))
+	return cmp.Or(dir, filepath.Join(cmp.Or(cmdline.BaseDir("XDG_STATE_HOME", ".local/state"), "/.local/state"),
+		"lektor-serve"))
 }
 
 // Serve answers requests until ctx ends, and then returns nil. It notifies systemd when it is

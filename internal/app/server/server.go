@@ -51,7 +51,8 @@ type Options struct {
 
 // Accounts checks users and tokens; see package accounts.
 type Accounts interface {
-	Login(ctx context.Context, name, password, client string, from netip.Addr) (token string, u accounts.User, err error)
+	Login(ctx context.Context, name, password, client string, from netip.Addr) (token string, u accounts.User,
+		err error)
 	Check(token string) (accounts.User, error)
 }
 
@@ -137,7 +138,8 @@ type route struct {
 // routes are the calls by path.
 var routes = sync.OnceValue(func() map[string]route {
 	all := map[string]route{
-		"":                                       {do: (*call).ok, read: true, open: true}, // users paste it, and clients ask it for an icon
+		// users paste it, and clients ask it for an icon
+		"":                                       {do: (*call).ok, read: true, open: true},
 		"check/compatibility":                    {do: (*call).compatible, read: true, open: true},
 		"accounts/ClientLogin":                   {do: (*call).login, read: true, write: true, open: true},
 		greader.APIPath + "accounts/ClientLogin": {do: (*call).login, read: true, write: true, open: true},
@@ -145,24 +147,25 @@ var routes = sync.OnceValue(func() map[string]route {
 		greader.ContentsPath:                     {do: (*call).contents, read: true, write: true},
 	}
 	for name, r := range map[string]route{
-		"token":                  {do: (*call).token, read: true, write: true},
-		"user-info":              {do: (*call).userInfo, read: true, write: true},
-		"subscription/list":      {do: (*call).subscriptions, read: true, write: true},
-		"tag/list":               {do: (*call).tags, read: true, write: true},
-		"stream/items/ids":       {do: (*call).ids, read: true, write: true},
-		"stream/items/contents":  {do: (*call).items, read: true, write: true},
-		"unread-count":           {do: (*call).unreadCounts, read: true, write: true},
-		"preference/list":        {do: always(greader.Preferences{Prefs: []string{}}), read: true, write: true},
-		"preference/stream/list": {do: always(greader.StreamPreferences{Prefs: map[string][]string{}}), read: true, write: true},
-		"friend/list":            {do: always(greader.Friends{Friends: []string{}}), read: true, write: true},
-		"subscription/edit":      {do: (*call).editSubscription, write: true},
-		"subscription/quickadd":  {do: (*call).quickAdd, write: true},
-		"subscription/export":    {do: (*call).export, read: true},
-		"subscription/import":    {do: (*call).importList, write: true},
-		"rename-tag":             {do: (*call).renameTag, write: true},
-		"disable-tag":            {do: (*call).disableTag, write: true},
-		"edit-tag":               {do: (*call).editTag, write: true},
-		"mark-all-as-read":       {do: (*call).markAll, write: true},
+		"token":                 {do: (*call).token, read: true, write: true},
+		"user-info":             {do: (*call).userInfo, read: true, write: true},
+		"subscription/list":     {do: (*call).subscriptions, read: true, write: true},
+		"tag/list":              {do: (*call).tags, read: true, write: true},
+		"stream/items/ids":      {do: (*call).ids, read: true, write: true},
+		"stream/items/contents": {do: (*call).items, read: true, write: true},
+		"unread-count":          {do: (*call).unreadCounts, read: true, write: true},
+		"preference/list":       {do: always(greader.Preferences{Prefs: []string{}}), read: true, write: true},
+		"preference/stream/list": {do: always(greader.StreamPreferences{Prefs: map[string][]string{}}), read: true,
+			write: true},
+		"friend/list":           {do: always(greader.Friends{Friends: []string{}}), read: true, write: true},
+		"subscription/edit":     {do: (*call).editSubscription, write: true},
+		"subscription/quickadd": {do: (*call).quickAdd, write: true},
+		"subscription/export":   {do: (*call).export, read: true},
+		"subscription/import":   {do: (*call).importList, write: true},
+		"rename-tag":            {do: (*call).renameTag, write: true},
+		"disable-tag":           {do: (*call).disableTag, write: true},
+		"edit-tag":              {do: (*call).editTag, write: true},
+		"mark-all-as-read":      {do: (*call).markAll, write: true},
 	} {
 		all[greader.APIPath+name] = r
 	}
@@ -206,7 +209,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case !ok:
 		s.s.Report.Warn("%v", err) // no error, which would be the exit status of the server
-		refused = &httpError{http.StatusInternalServerError, "the lektor-dir cannot be read or written; the log of the server says why"}
+		refused = &httpError{http.StatusInternalServerError,
+			"the lektor-dir cannot be read or written; the log of the server says why"}
 	}
 	if c.sent {
 		panic(http.ErrAbortHandler) // an answer that ends too early must not look complete

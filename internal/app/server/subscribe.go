@@ -96,7 +96,8 @@ func refuses(url string, allow []netip.Prefix) (from string, err error) {
 	why, addr := fetch.RefusesHost(url, allow)
 	switch {
 	case addr.IsValid():
-		return "", &httpError{http.StatusForbidden, why + "; the server allows it with --allow " + netip.PrefixFrom(addr, addr.BitLen()).String()}
+		return "", &httpError{http.StatusForbidden, why + "; the server allows it with --allow " +
+			netip.PrefixFrom(addr, addr.BitLen()).String()}
 	case why != "":
 		return "", bad("%s", why)
 	}
@@ -128,7 +129,8 @@ func (e *editor) subscribe(url, title string, folders []string) (hash string, er
 	if err := checkFolders(folders); err != nil {
 		return "", err
 	}
-	sub := &feedstate.Subscription{ID: url, Alias: feedstate.OneField(title), Categories: folders, Origin: from, Discover: true}
+	sub := &feedstate.Subscription{ID: url, Alias: feedstate.OneField(title), Categories: folders, Origin: from,
+		Discover: true}
 	err = e.whenFree(func() error {
 		_, err := feedstate.Add(e.w, e.dir, sub, feedstate.Options{})
 		return err
@@ -519,7 +521,8 @@ func (c *call) export() error {
 			return err
 		}
 		if feedurl.IsHTTP(s.URL) {
-			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL, Categories: f.About.Folders})
+			feeds = append(feeds, opml.Feed{URL: s.URL, Title: s.Title, HTMLURL: s.HTMLURL,
+				Categories: f.About.Folders})
 		}
 	}
 	data := termsafe.XML(opml.New("Subscriptions").Update(feeds, feedstate.FeedURL).Bytes())
@@ -543,7 +546,8 @@ func (c *call) importList() error {
 			refused++
 			continue
 		}
-		s := &feedstate.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description, Categories: f.Categories, Origin: from}
+		s := &feedstate.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description,
+			Categories: f.Categories, Origin: from}
 		if s.Alias == f.URL {
 			s.Alias = ""
 		}

@@ -78,7 +78,8 @@ func Passwd(ctx context.Context, o PasswdOptions, s *cmdline.Streams) error {
 // noUser names an unknown user as the reason of an error.
 func noUser(err error) error {
 	if errors.Is(err, accounts.ErrUnknown) {
-		return cmdline.Hint(errors.New("there is no user of this name"), "\"lektor-serve passwd NAME\" adds one; or name another state with --state")
+		return cmdline.Hint(errors.New("there is no user of this name"),
+			"\"lektor-serve passwd NAME\" adds one; or name another state with --state")
 	}
 	return err
 }
@@ -87,7 +88,8 @@ func noUser(err error) error {
 // is set.
 func openAccounts(state string, create bool) (*accounts.Accounts, error) {
 	if _, err := os.Stat(state); !create && errors.Is(err, fs.ErrNotExist) {
-		return nil, cmdline.Hint(fmt.Errorf("there are no users in %s", state), "name another state with --state; \"lektor-serve passwd NAME\" adds a user")
+		return nil, cmdline.Hint(fmt.Errorf("there are no users in %s", state),
+			"name another state with --state; \"lektor-serve passwd NAME\" adds a user")
 	}
 	a, err := accounts.Open(state, nil)
 	return a, cmdline.Hint(err, "name a directory that is yours with --state")
@@ -181,9 +183,10 @@ func Tokens(ctx context.Context, o TokensOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	return cmdline.Records(s.Out, cmdline.PrinterOptions{Format: o.Format}, tokensFormat, tokenColumns, func(p *cmdline.Printer[accounts.Token]) error {
-		return p.PrintAll(list)
-	})
+	return cmdline.Records(s.Out, cmdline.PrinterOptions{Format: o.Format}, tokensFormat, tokenColumns,
+		func(p *cmdline.Printer[accounts.Token]) error {
+			return p.PrintAll(list)
+		})
 }
 
 // revoke revokes tokens by their ids, and reports the ids that no token has.
@@ -202,7 +205,8 @@ func revoke(ctx context.Context, a *accounts.Accounts, ids []string, s *cmdline.
 	var unknown []error
 	for _, id := range ids {
 		if !found[id] {
-			unknown = append(unknown, cmdline.Hint(fmt.Errorf("no token has the id %q", id), "\"lektor-serve tokens\" lists them"))
+			unknown = append(unknown, cmdline.Hint(fmt.Errorf("no token has the id %q", id),
+				"\"lektor-serve tokens\" lists them"))
 		}
 	}
 	return errors.Join(unknown...)

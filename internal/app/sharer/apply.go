@@ -161,7 +161,8 @@ func (a *applier) changeFile(kind actionKind, feed, rel string, after *feedstate
 func (a *applier) change(w *commit.Writer, act action) error {
 	before := a.local.subs[act.feed]
 	if act.kind == unsubscribe {
-		return a.changeFile(act.kind, act.feed, feedstate.URLPath(act.feed), nil, func() error { return feedstate.Remove(w, a.r.d, act.feed) })
+		return a.changeFile(act.kind, act.feed, feedstate.URLPath(act.feed), nil,
+			func() error { return feedstate.Remove(w, a.r.d, act.feed) })
 	}
 	after := *before
 	path, key, value := feedstate.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
@@ -174,7 +175,8 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	a.r.subscription(a.local, act.feed)
 	read := a.local.subs[act.feed]
 	a.local.subs[act.feed] = before
-	if read == nil || a.local.unread[act.feed] || read.Alias != before.Alias || !slices.Equal(read.Categories, before.Categories) {
+	if read == nil || a.local.unread[act.feed] || read.Alias != before.Alias ||
+		!slices.Equal(read.Categories, before.Categories) {
 		return &commit.BusyError{Feed: act.feed} // the user has just changed the subscription
 	}
 	if err := a.writePlaceholder(act.feed, path); err != nil {

@@ -117,7 +117,8 @@ func (b *baseline) setSub(hash string, s baseSub) {
 	case f == nil:
 		f = &baseFeed{entries: map[string]baseEntry{}}
 		b.feeds[hash] = f
-	case f.subscribed == s.subscribed && f.alias == s.alias && f.unshared == s.unshared && f.journal == s.journal && slices.Equal(f.categories, s.categories):
+	case f.subscribed == s.subscribed && f.alias == s.alias && f.unshared == s.unshared && f.journal == s.journal &&
+		slices.Equal(f.categories, s.categories):
 		return
 	}
 	f.baseSub = s

@@ -75,7 +75,8 @@ func diff(base *baseline, l *local) []edit {
 		}
 		slices.Sort(gone)
 		for _, identity := range gone {
-			edits = append(edits, edit{kind: editGone, feed: feed, identity: identity, key: entries.key(identity), flag: 'S', set: true,
+			edits = append(edits, edit{kind: editGone, feed: feed, identity: identity, key: entries.key(identity),
+				flag: 'S', set: true,
 				about: about{feedID: sub.ID, title: "An entry of " + sub.Title()}})
 		}
 	}
@@ -100,7 +101,8 @@ func diffEntries(feed string, base baseEntries, here map[string]lektordir.Ref) (
 		for _, c := range []byte(flags) {
 			had, has := strings.IndexByte(before, c) >= 0, strings.IndexByte(now, c) >= 0
 			if had != has {
-				edits = append(edits, edit{kind: editFlag, feed: feed, identity: identity, key: cmp.Or(e.sharedAs, identity), ref: ref, flag: c, set: has})
+				edits = append(edits, edit{kind: editFlag, feed: feed, identity: identity,
+					key: cmp.Or(e.sharedAs, identity), ref: ref, flag: c, set: has})
 			}
 		}
 	}
@@ -125,13 +127,15 @@ func diffFolders(base *baseline, l *local) (edits []edit) {
 	}
 	for _, path := range slices.Sorted(maps.Keys(members)) {
 		to := first(l.subs[members[path][0]].Categories)
-		together := len(members[path]) > 1 && !slices.ContainsFunc(members[path], func(hash string) bool { return first(l.subs[hash].Categories) != to })
+		together := len(members[path]) > 1 && !slices.ContainsFunc(members[path],
+			func(hash string) bool { return first(l.subs[hash].Categories) != to })
 		if path != "" && to != "" && together && !before[to] && !now[path] {
 			edits = append(edits, edit{kind: editFolder, from: path, to: to})
 		}
 	}
 	// Outer folders come first, as moving them moves the inner ones.
-	slices.SortStableFunc(edits, func(a, b edit) int { return len(opml.SplitPath(a.from)) - len(opml.SplitPath(b.from)) })
+	slices.SortStableFunc(edits,
+		func(a, b edit) int { return len(opml.SplitPath(a.from)) - len(opml.SplitPath(b.from)) })
 	return edits
 }
 

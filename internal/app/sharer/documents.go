@@ -71,7 +71,8 @@ func Merge(ctx context.Context, o MergeOptions, s *cmdline.Streams) error {
 	problems(s, o.Local, local)
 	problems(s, o.Incoming, incoming)
 	until := incoming.Sharing
-	if len(local.Merge(incoming, feedsync.Rules{Strict: o.Strict})) > 0 && local.Sharing != nil && !local.Sharing.Until.IsZero() {
+	if len(local.Merge(incoming, feedsync.Rules{Strict: o.Strict})) > 0 && local.Sharing != nil &&
+		!local.Sharing.Until.IsZero() {
 		// Until must grow with every change (section 2.1), by at least a second.
 		sharing := *local.Sharing
 		sharing.Until = sharing.Until.Add(1e9)
@@ -123,7 +124,8 @@ func Check(ctx context.Context, o CheckOptions, s *cmdline.Streams) error {
 				conflicts++
 			}
 		}
-		fmt.Fprintf(s.Out, "%s: %s, %d deleted, %s, %s\n", termsafe.Line(name), humanize.Count(doc.Len(), "item"), deleted,
+		fmt.Fprintf(s.Out, "%s: %s, %d deleted, %s, %s\n", termsafe.Line(name), humanize.Count(doc.Len(), "item"),
+			deleted,
 			humanize.Count(conflicts, "conflict"), humanize.Count(skipped, "problem"))
 		bad = bad || skipped > 0
 	}

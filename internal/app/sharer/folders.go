@@ -98,7 +98,8 @@ func (n *noter) folder(path string) (string, error) {
 	}
 	sum := sha256.Sum256([]byte(path))
 	id := folderPrefix + hex.EncodeToString(sum[:8])
-	if old := n.set.subs.Item(id); old != nil && (!old.Deleted || old.Version >= feedsync.MaxVersion || old.Value("", "text") != name || old.Parent != parent) {
+	if old := n.set.subs.Item(id); old != nil && (!old.Deleted || old.Version >= feedsync.MaxVersion ||
+		old.Value("", "text") != name || old.Parent != parent) {
 		// The folder with this id was renamed or moved, so the new one needs another id.
 		random, err := n.random(8)
 		if err != nil {

@@ -34,7 +34,8 @@ var notInName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // Init creates one; its content then comes from the peers.
 func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 	if o.Target == "" && !o.Renew {
-		return &cmdline.UsageError{Message: "init: no target is given", Hint: "a directory that all your machines have, or the URL of a server that supports PUT"}
+		return &cmdline.UsageError{Message: "init: no target is given",
+			Hint: "a directory that all your machines have, or the URL of a server that supports PUT"}
 	}
 	with := feedcmd.CreateDir
 	if o.Renew {
@@ -82,7 +83,8 @@ func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	s.Report.Info("this lektor-dir is the endpoint %s, and publishes below %s; now: lektor-share sync", r.me, cmp.Or(target, r.target, "(no target; lektor-share init DIR|URL sets one)"))
+	s.Report.Info("this lektor-dir is the endpoint %s, and publishes below %s; now: lektor-share sync", r.me,
+		cmp.Or(target, r.target, "(no target; lektor-share init DIR|URL sets one)"))
 	if stay {
 		s.Report.Info("the documents in %s stay there: remove them when no machine reads them any more, or next time use --leave", feedurl.Public(old))
 	}
@@ -97,7 +99,8 @@ func (r *run) setHeaders(target, headers string) error {
 		if err := os.Rename(path, path+".old"); err != nil {
 			return err
 		}
-		r.s.Report.Info("the headers for %s are now in %s.old; those for another server belong into %[2]s", feedurl.Public(r.target), path)
+		r.s.Report.Info("the headers for %s are now in %s.old; those for another server belong into %[2]s",
+			feedurl.Public(r.target), path)
 	}
 	if headers == "" {
 		return nil
@@ -128,16 +131,19 @@ func (r *run) targetOf(target string) (place, headers string, err error) {
 			return "", "", err
 		}
 		if u.RawQuery != "" || u.Fragment != "" {
-			return "", "", &cmdline.UsageError{Message: "init: the URL must not have a query or fragment", Hint: "put tokens into " + r.path(headersFile)}
+			return "", "", &cmdline.UsageError{Message: "init: the URL must not have a query or fragment",
+				Hint: "put tokens into " + r.path(headersFile)}
 		}
 		if u.User == nil {
 			return target, "", nil
 		}
 		// The password belongs into the file of headers, not into that of the target.
 		password, _ := u.User.Password()
-		return feedurl.Public(target), "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\n", nil
+		return feedurl.Public(target), "Authorization: Basic " +
+			base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\n", nil
 	case strings.Contains(target, "://"):
-		return "", "", &cmdline.UsageError{Message: "init: " + feedurl.Public(target) + " is neither a directory nor an http or https URL"}
+		return "", "", &cmdline.UsageError{Message: "init: " + feedurl.Public(target) +
+			" is neither a directory nor an http or https URL"}
 	}
 	if place, err = filepath.Abs(target); err != nil {
 		return "", "", err

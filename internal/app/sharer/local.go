@@ -75,7 +75,8 @@ func (r *reader) withheld(hash string) string {
 
 // begin begins to read the directories and the journal of a feed.
 func (r *reader) begin(feed string) *stamp.Reading {
-	return r.rule.Begin(unix.AT_FDCWD, nil, r.d.Join("new", feed), r.d.Join("cur", feed), r.d.Join(feedstate.JournalPath(feed)))
+	return r.rule.Begin(unix.AT_FDCWD, nil, r.d.Join("new", feed), r.d.Join("cur", feed),
+		r.d.Join(feedstate.JournalPath(feed)))
 }
 
 // digestOf returns a text that changes with stamps, "" if one of them must not be remembered.
@@ -94,7 +95,8 @@ func digestOf(stamps []stamp.Stamp) string {
 // the directories of any feed cannot be listed, because a missing entry counts as deleted.
 func (r *reader) local(ctx context.Context) (*local, error) {
 	l := &local{subs: map[string]*feedstate.Subscription{}, withheld: map[string]string{}, unread: map[string]bool{},
-		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}, unchanged: map[string]string{}, stamps: map[string]string{}}
+		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}, unchanged: map[string]string{},
+		stamps: map[string]string{}}
 	hashes, err := r.d.FeedHashes()
 	if err != nil {
 		return nil, err

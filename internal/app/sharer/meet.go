@@ -58,7 +58,8 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) map[st
 			continue
 		}
 		entries := base.entries(feed)
-		m := &meeting{r: r, set: s, base: base, entries: entries, feed: feed, here: here, bySharedID: entries.bySharedIdentity(here), changed: newMarks[feed]}
+		m := &meeting{r: r, set: s, base: base, entries: entries, feed: feed, here: here,
+			bySharedID: entries.bySharedIdentity(here), changed: newMarks[feed]}
 		for identity := range here {
 			_, known := entries[identity]
 			m.changed = m.changed || !known

@@ -285,7 +285,8 @@ func (m meaning) equal(o meaning) bool {
 
 func meaningOf(it *feedsync.Item) meaning {
 	var m meaning
-	text, title := strings.TrimSpace(textfile.OneLine(it.Value("", "text"))), strings.TrimSpace(textfile.OneLine(it.Value("", "title")))
+	text, title := strings.TrimSpace(textfile.OneLine(it.Value("", "text"))),
+		strings.TrimSpace(textfile.OneLine(it.Value("", "title")))
 	if text != title && title != "" {
 		m.alias = text
 	}

@@ -203,7 +203,8 @@ func (e *brokenError) Error() string {
 	case e.items == 1:
 		counts = "the item before this error is used, and the document is read again next time"
 	case e.items > 1:
-		counts = "the " + humanize.Count(e.items, "item") + " before this error are used, and the document is read again next time"
+		counts = "the " + humanize.Count(e.items, "item") +
+			" before this error are used, and the document is read again next time"
 	}
 	return e.name + ": " + e.err.Error() + "; " + counts
 }
@@ -329,7 +330,8 @@ func (x *exchange) isKnown(it *feedsync.Item) bool {
 // peer was read.
 func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
 	s := partial.Sharing
-	if s == nil || s.Since.IsZero() && !slices.ContainsFunc(s.Related, func(r feedsync.Related) bool { return r.Type == "complete" }) {
+	if s == nil || s.Since.IsZero() && !slices.ContainsFunc(s.Related,
+		func(r feedsync.Related) bool { return r.Type == "complete" }) {
 		return false // it is a complete document
 	}
 	before := parseDate(r.Get("until"))
@@ -375,7 +377,8 @@ type pauseError struct {
 }
 
 func (e *pauseError) Error() string {
-	return fmt.Sprintf("%s: not asked: the server asked for a pause, which ends in %s", feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.rest))
+	return fmt.Sprintf("%s: not asked: the server asked for a pause, which ends in %s",
+		feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.rest))
 }
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
@@ -475,7 +478,8 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	place := x.place()
 	n, err := x.fetchPeer(ctx, peer{name: x.me, place: place})
 	if n == nil {
-		return cmdline.Hint(fmt.Errorf("the set is missing from %s, and its published documents cannot be read: %w", x.path(), err),
+		return cmdline.Hint(fmt.Errorf("the set is missing from %s, and its published documents cannot be read: %w",
+			x.path(), err),
 			"mount %s; or, to continue without these documents: rm %s", place, x.path(publishedFile))
 	}
 	for _, e := range errlist.Errors(err) {
@@ -517,7 +521,8 @@ func (x *exchange) related(document string) []feedsync.Related {
 		case p.named:
 			continue
 		}
-		if slices.ContainsFunc(x.updates, func(n *peerUpdate) bool { return n.peer.name == p.name }) || atomicfile.Exists(x.path(readDir, p.name)) {
+		if slices.ContainsFunc(x.updates, func(n *peerUpdate) bool { return n.peer.name == p.name }) ||
+			atomicfile.Exists(x.path(readDir, p.name)) {
 			out = append(out, feedsync.Related{Link: link, Type: "aggregated", Title: p.name})
 		}
 	}

@@ -34,7 +34,8 @@ type transport interface {
 	has(name, version string, rec record) bool
 	// write writes a version of a document. On a server, another document in its place is
 	// first passed to check, and write fails if check does.
-	write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record, check func(data []byte) error) error
+	write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record,
+		check func(data []byte) error) error
 	// clear removes the documents, those first that link to others.
 	clear(ctx context.Context) error
 }
@@ -63,7 +64,8 @@ func (p directory) read(_ context.Context, name string, rec record) ([]byte, err
 		case err != nil:
 			return nil, err
 		case fi.Mode()&fs.ModeSymlink != 0:
-			return nil, cmdline.Hint(fmt.Errorf("%s is a symbolic link, and is not followed", path), "if you made the link: lektor-share peer add NAME DIR")
+			return nil, cmdline.Hint(fmt.Errorf("%s is a symbolic link, and is not followed", path),
+				"if you made the link: lektor-share peer add NAME DIR")
 		}
 	}
 	current := identity(path)
@@ -81,10 +83,12 @@ func (p directory) has(name, version string, rec record) bool {
 	return wroteVersion == version && recorded == identity(path) && atomicfile.Exists(path)
 }
 
-func (p directory) write(_ context.Context, name, version string, doc func(io.Writer) error, rec record, _ func([]byte) error) error {
+func (p directory) write(_ context.Context, name, version string, doc func(io.Writer) error, rec record,
+	_ func([]byte) error) error {
 	// Another machine that shares the target may have put a link there.
 	if fi, err := os.Lstat(p.path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-		return cmdline.Hint(fmt.Errorf("%s is a symbolic link; nothing is written through it", p.path), "another machine may have made it; remove it")
+		return cmdline.Hint(fmt.Errorf("%s is a symbolic link; nothing is written through it", p.path),
+			"another machine may have made it; remove it")
 	}
 	p.step()
 	if err := makeDir(p.path); err != nil {
@@ -175,7 +179,8 @@ type server struct {
 }
 
 func (p *server) read(ctx context.Context, name string, rec record) ([]byte, error) {
-	req := &httpmsg.Request{URL: p.url + "/" + name, ETag: rec.Get(name + ".etag"), LastModified: rec.Get(name + ".modified")}
+	req := &httpmsg.Request{URL: p.url + "/" + name, ETag: rec.Get(name + ".etag"),
+		LastModified: rec.Get(name + ".modified")}
 	if p.r.isTarget(p.url) {
 		header, err := p.r.headers()
 		if err != nil {
@@ -217,7 +222,8 @@ func (p *server) deniedError(e *httpmsg.StatusError) error {
 	}
 	err := &httpmsg.StatusError{URL: e.URL, Status: e.Status, Text: e.Text, Detail: "this machine may not read there"}
 	if !p.r.isTarget(p.url) {
-		return cmdline.Hint(err, "the headers of %s are sent only to the target's server; this server must allow reading without a password, at a secret URL", p.r.path(headersFile))
+		return cmdline.Hint(err,
+			"the headers of %s are sent only to the target's server; this server must allow reading without a password, at a secret URL", p.r.path(headersFile))
 	}
 	return cmdline.Hint(err, "%s", p.r.password())
 }
@@ -242,7 +248,8 @@ func (r *run) headers() (http.Header, error) {
 		return nil, err
 	}
 	if fi, err := os.Stat(r.path(headersFile)); err == nil && fi.Mode().Perm()&0o077 != 0 {
-		return nil, cmdline.Hint(fmt.Errorf("%s can be read by others", r.path(headersFile)), "chmod 600 %s", r.path(headersFile))
+		return nil, cmdline.Hint(fmt.Errorf("%s can be read by others", r.path(headersFile)), "chmod 600 %s",
+			r.path(headersFile))
 	}
 	header, err := httpmsg.ParseHeaders(string(text))
 	if err != nil {
@@ -255,12 +262,14 @@ func (r *run) headers() (http.Header, error) {
 // has another version, write passes that to check before it is overwritten. Many servers
 // ignore such conditions, and some refuse them; therefore [exchange.overwritten] checks
 // beforehand.
-func (p *server) write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record, check func([]byte) error) error {
+func (p *server) write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record,
+	check func([]byte) error) error {
 	var data bytes.Buffer
 	if err := doc(&data); err != nil {
 		return err
 	}
-	post := &fetch.Post{URL: p.url + "/" + name, Method: http.MethodPut, ContentType: "application/rss+xml", Body: data.Bytes(), Chosen: true, Secret: true}
+	post := &fetch.Post{URL: p.url + "/" + name, Method: http.MethodPut, ContentType: "application/rss+xml",
+		Body: data.Bytes(), Chosen: true, Secret: true}
 	if name == subsFile {
 		post.ContentType = "text/x-opml"
 	}
@@ -313,9 +322,12 @@ func (p *server) clear(ctx context.Context) error {
 		return err
 	}
 	for _, name := range slices.Backward(documents) {
-		a, err := p.r.client().Post(ctx, &fetch.Post{URL: p.url + "/" + name, Method: http.MethodDelete, Header: header, Chosen: true, Secret: true})
-		if err == nil && (!a.Success() && a.Status != http.StatusNotFound && a.Status != http.StatusGone || isPage(a.Status, a.Body)) {
-			err = cmdline.Hint(a.Error("the document was not removed"), "without --leave the target changes, and the documents stay")
+		a, err := p.r.client().Post(ctx, &fetch.Post{URL: p.url + "/" + name, Method: http.MethodDelete, Header: header,
+			Chosen: true, Secret: true})
+		if err == nil && (!a.Success() && a.Status != http.StatusNotFound && a.Status != http.StatusGone ||
+			isPage(a.Status, a.Body)) {
+			err = cmdline.Hint(a.Error("the document was not removed"),
+				"without --leave the target changes, and the documents stay")
 		}
 		if err != nil {
 			return err
@@ -356,7 +368,8 @@ func (p *server) makeDirectory(ctx context.Context, header http.Header) {
 	p.dirRequested = true
 	mkcol := func(place string) int {
 		// Some servers recognise a directory only by the slash.
-		a, err := p.r.client().Post(ctx, &fetch.Post{URL: strings.TrimSuffix(place, "/") + "/", Method: "MKCOL", Header: header, Chosen: true, Secret: true, Direct: true})
+		a, err := p.r.client().Post(ctx, &fetch.Post{URL: strings.TrimSuffix(place, "/") + "/", Method: "MKCOL",
+			Header: header, Chosen: true, Secret: true, Direct: true})
 		if err != nil {
 			return 0
 		}
@@ -371,7 +384,8 @@ func (p *server) makeDirectory(ctx context.Context, header http.Header) {
 // Then the server has not stored the document. With status 201 a page is normal.
 func isPage(status int, body []byte) bool {
 	head := bytes.ToLower(body[:min(len(body), 1024)])
-	return status == http.StatusOK && (bytes.Contains(head, []byte("<html")) || bytes.Contains(head, []byte("<!doctype html")))
+	return status == http.StatusOK && (bytes.Contains(head, []byte("<html")) ||
+		bytes.Contains(head, []byte("<!doctype html")))
 }
 
 // aPage is the error text for such an answer.
@@ -387,13 +401,18 @@ func (p *server) refused(a *fetch.Answer, size int) error {
 	case http.StatusUnauthorized:
 		detail, hint = "the server requires a user and password", p.r.password()
 	case http.StatusForbidden:
-		detail, hint = "this machine may not write there", "look at the permissions of that directory; or "+p.r.password()
+		detail, hint = "this machine may not write there",
+			"look at the permissions of that directory; or "+p.r.password()
 	case http.StatusConflict, http.StatusNotFound, http.StatusGone:
-		detail, hint = "there is no directory for it", fmt.Sprintf("make the directory %s/ on the server; or, if the address is wrong: lektor-share init URL", feedurl.Public(p.url))
+		detail, hint = "there is no directory for it",
+			fmt.Sprintf("make the directory %s/ on the server; or, if the address is wrong: lektor-share init URL",
+				feedurl.Public(p.url))
 	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		detail, hint = "the server does not accept documents there (PUT)", "use the address of a WebDAV directory: lektor-share init URL"
+		detail, hint = "the server does not accept documents there (PUT)",
+			"use the address of a WebDAV directory: lektor-share init URL"
 	case http.StatusRequestEntityTooLarge:
-		detail, hint = "the server does not accept "+humanize.Bytes(int64(size)), "raise its limit (nginx: client_max_body_size, Apache: LimitRequestBody)"
+		detail, hint = "the server does not accept "+humanize.Bytes(int64(size)),
+			"raise its limit (nginx: client_max_body_size, Apache: LimitRequestBody)"
 	case http.StatusLocked:
 		detail = "the document is locked there; the next sync tries again"
 	case http.StatusInsufficientStorage:

@@ -81,7 +81,8 @@ func (p *planner) feed(tree *folders, it *feedsync.Item) []action {
 	if sub == nil {
 		id := cmp.Or(strings.TrimSpace(it.Value(feedsync.LektorNamespace, "id")), url)
 		if why := p.refuses(it.ID, url, id); why != "" {
-			p.refused = append(p.refused, fmt.Sprintf("%s: not subscribed to: %s", feedurl.Brief(feedurl.Public(url)), why))
+			p.refused = append(p.refused, fmt.Sprintf("%s: not subscribed to: %s", feedurl.Brief(feedurl.Public(url)),
+				why))
 			return nil
 		}
 		origin := p.origins[it.ID]
@@ -89,7 +90,8 @@ func (p *planner) feed(tree *folders, it *feedsync.Item) []action {
 			origin = "a peer of lektor-share" // it was read by an earlier run
 		}
 		return []action{{kind: subscribe, feed: it.ID, sub: &feedstate.Subscription{
-			ID: id, URL: url, Name: it.Value("", "title"), Alias: m.alias, Link: it.Value("", "htmlUrl"), Categories: categories, Origin: origin,
+			ID: id, URL: url, Name: it.Value("", "title"), Alias: m.alias, Link: it.Value("", "htmlUrl"),
+			Categories: categories, Origin: origin,
 		}}}
 	}
 	var out []action
@@ -201,8 +203,10 @@ func guardEdits(edits []edit, base *baseline, l *local, deleted func(feed string
 	}
 	for i, n := range cleared {
 		if n > maxLost && 2*n > total[i] {
-			bad = errors.Join(bad, cmdline.Hint(fmt.Errorf("%d of %d entries that were %s are not %[3]s any more; nothing is shared", n, total[i], wordOf(flags[i])),
-				"if this is an old backup, restore its etc/share too, and run: lektor-share init --renew; if you cleared the marks: lektor-share sync --yes"))
+			bad = errors.Join(bad,
+				cmdline.Hint(fmt.Errorf("%d of %d entries that were %s are not %[3]s any more; nothing is shared", n,
+					total[i], wordOf(flags[i])),
+					"if this is an old backup, restore its etc/share too, and run: lektor-share init --renew; if you cleared the marks: lektor-share sync --yes"))
 		}
 	}
 	return bad

@@ -29,7 +29,8 @@ type view struct {
 // blankMark returns the content of a mark of a feed without subscription. For privacy, it
 // does not name the entry.
 func blankMark(id string, flag byte) []byte {
-	return []byte(`<item><title>(no subscription any more)</title><guid isPermaLink="false">` + feedsync.Text(id) + `</guid><category>` + wordOf(flag) + `</category></item>`)
+	return []byte(`<item><title>(no subscription any more)</title><guid isPermaLink="false">` + feedsync.Text(id) +
+		`</guid><category>` + wordOf(flag) + `</category></item>`)
 }
 
 // subscriptions returns the document with the subscriptions and folders.
@@ -165,7 +166,8 @@ func (r *run) place() string {
 // isThere returns an error if a target is a missing directory.
 func isThere(target string) error {
 	if fi, err := os.Stat(target); !isURL(target) && (err != nil || !fi.IsDir()) {
-		return cmdline.Hint(fmt.Errorf("the target %s is missing or not a directory; nothing is changed there", target), anotherTarget)
+		return cmdline.Hint(fmt.Errorf("the target %s is missing or not a directory; nothing is changed there", target),
+			anotherTarget)
 	}
 	return nil
 }
@@ -197,7 +199,8 @@ func (x *exchange) overwritten(ctx context.Context) error {
 		if isURL(x.target) {
 			// Every change of marks also changes the partial document, so the complete
 			// document is never asked for.
-			if name == completeFile || name == subsFile && !s.subsTouched || name == partialFile && len(s.touched) == 0 {
+			if name == completeFile || name == subsFile && !s.subsTouched || name == partialFile &&
+				len(s.touched) == 0 {
 				continue
 			}
 		} else {
@@ -286,7 +289,8 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 		if err := tooSoon(x.target, rec, x.now); err != nil {
 			return errors.Join(bad, err)
 		}
-		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec, func(data []byte) error { return x.checkOwner(name, data) })
+		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec,
+			func(data []byte) error { return x.checkOwner(name, data) })
 		if err == nil {
 			rec.Set("after", "")
 		} else if wait := httpmsg.Pause(err); wait > 0 {
@@ -309,7 +313,8 @@ func concernsOneDocument(err error) bool {
 	switch {
 	case !ok:
 		return false
-	case e.Status == http.StatusRequestEntityTooLarge, e.Status == http.StatusLocked, e.Status == http.StatusInsufficientStorage:
+	case e.Status == http.StatusRequestEntityTooLarge, e.Status == http.StatusLocked,
+		e.Status == http.StatusInsufficientStorage:
 		return true
 	}
 	return false
@@ -328,7 +333,8 @@ func mayPass(err error) bool {
 		return e.Status/100 != 4 // with status 200, a page in place of the answer, for example of a hotel
 	}
 	switch {
-	case errors.Is(err, errNothing), errors.Is(err, errCutOff), errors.As(err, new(*brokenError)), errors.As(err, new(*pauseError)):
+	case errors.Is(err, errNothing), errors.Is(err, errCutOff), errors.As(err, new(*brokenError)),
+		errors.As(err, new(*pauseError)):
 		return true
 	case errors.As(err, new(*httpmsg.LimitError)), errors.As(err, new(*httpmsg.PrivateError)):
 		return false
@@ -377,7 +383,8 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 		if r.rep.set.until.version(name) == "" {
 			continue
 		}
-		if err := writeFile(filepath.Join(dir, name), func(w io.Writer) error { return x.document(name, w) }); err != nil {
+		if err := writeFile(filepath.Join(dir, name),
+			func(w io.Writer) error { return x.document(name, w) }); err != nil {
 			return err
 		}
 	}

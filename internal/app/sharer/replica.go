@@ -33,7 +33,8 @@ type replica struct {
 // load reads the replica.
 func (r *run) load() error {
 	p := &replica{set: newSet(r.me, r.now), base: &baseline{feeds: map[string]*baseFeed{}}}
-	p.store = &store{path: r.path(storeFile), maxLine: maxLine, d: r.d, step: r.c.step, boot: cmp.Or(atomicfile.BootID(), "-")}
+	p.store = &store{path: r.path(storeFile), maxLine: maxLine, d: r.d, step: r.c.step,
+		boot: cmp.Or(atomicfile.BootID(), "-")}
 	r.rep = p
 	there, err := p.store.load(p.set, p.base)
 	if errors.As(err, new(*damagedError)) {
@@ -258,7 +259,8 @@ func (r *run) syncMoves() error {
 	rels := []string{"new", "cur", "src"}
 	for _, hash := range hashes {
 		rels = append(rels, "new/"+hash, "cur/"+hash)
-		for _, file := range []string{feedstate.URLPath(hash), feedstate.CategoriesPath(hash), "src/" + feedstate.AliasPath(hash)} {
+		for _, file := range []string{feedstate.URLPath(hash), feedstate.CategoriesPath(hash), "src/" +
+			feedstate.AliasPath(hash)} {
 			rels = append(rels, filepath.Dir(file))
 		}
 	}

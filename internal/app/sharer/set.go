@@ -46,7 +46,8 @@ type mark struct {
 }
 
 func newSet(me string, now time.Time) *set {
-	s := &set{marks: map[string]map[string]*mark{}, stored: map[string]section{}, peeked: map[string]map[string]*mark{}, me: me, now: now, touched: map[string]bool{}}
+	s := &set{marks: map[string]map[string]*mark{}, stored: map[string]section{}, peeked: map[string]map[string]*mark{},
+		me: me, now: now, touched: map[string]bool{}}
 	s.subs = s.empty(feedsync.OPML)
 	return s
 }
@@ -56,7 +57,8 @@ func (s *set) empty(kind feedsync.Kind) *feedsync.Document {
 	if kind == feedsync.OPML {
 		return feedsync.New(kind, "Subscriptions of "+s.me, "", "")
 	}
-	return feedsync.New(kind, "Entries read and marked on "+s.me, "https://github.com/lektordir/lektor", "What lektor-share keeps equal on several machines")
+	return feedsync.New(kind, "Entries read and marked on "+s.me, "https://github.com/lektordir/lektor",
+		"What lektor-share keeps equal on several machines")
 }
 
 // flags are the shared flags: seen, flagged, trashed, and the user's own.
@@ -205,7 +207,10 @@ func (s *set) sorted(all bool) iter.Seq2[string, *mark] {
 // inConflict returns all items in conflict, and folders that would be inside themselves.
 func (s *set) inConflict() []*feedsync.Item {
 	cycle := foldersOf(s.subs).cycle
-	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool { return !it.Conflict && !slices.Contains(cycle, it.ID) })
+	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool {
+		return !it.Conflict &&
+			!slices.Contains(cycle, it.ID)
+	})
 	for _, m := range s.sorted(false) {
 		if m.Conflict {
 			out = append(out, m.Item)

@@ -107,7 +107,8 @@ func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (
 		c.step = func() {}
 	}
 	if c.Dir == "" {
-		return nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
+		return nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"),
+			"give --dir or set $LEKTORDIR")
 	}
 	d, err := with(c.Dir, &lektordir.Options{Now: c.Now})
 	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil {
@@ -145,7 +146,8 @@ func (c Common) begin(s *cmdline.Streams) (*run, error) {
 		return nil, cmdline.Hint(errors.New("this lektor-dir is not shared yet"), firstInit)
 	}
 	if !feedsync.IsNSS(r.me) {
-		return nil, cmdline.Hint(fmt.Errorf("%s does not hold the name of an endpoint", r.path(endpointFile)), "lektor-share init --renew")
+		return nil, cmdline.Hint(fmt.Errorf("%s does not hold the name of an endpoint", r.path(endpointFile)),
+			"lektor-share init --renew")
 	}
 	if err := r.lock(); err != nil {
 		return nil, err
@@ -165,7 +167,8 @@ func (c Common) openRecordingEdits(ctx context.Context, yes bool, s *cmdline.Str
 	}
 	if r.rep.lost {
 		r.end()
-		return nil, nil, cmdline.Hint(errors.New("the set, or a part of it, is missing from "+r.path()), "lektor-share sync restores it from the other machines")
+		return nil, nil, cmdline.Hint(errors.New("the set, or a part of it, is missing from "+r.path()),
+			"lektor-share sync restores it from the other machines")
 	}
 	r.yes = yes
 	l, err := r.note(ctx)
@@ -191,7 +194,8 @@ func (r *run) setting(name string) (string, error) {
 // lock locks the set against other processes. It fails at once if another one holds the
 // lock.
 func (r *run) lock() error {
-	busy := cmdline.Hint(errors.New("another lektor-share is at work on this lektor-dir"), "nothing was done; try again when it has ended")
+	busy := cmdline.Hint(errors.New("another lektor-share is at work on this lektor-dir"),
+		"nothing was done; try again when it has ended")
 	var err error
 	r.unlock, err = atomicfile.Lock(r.path(lockFile), busy)
 	return err

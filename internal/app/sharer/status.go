@@ -39,7 +39,8 @@ func Peer(_ context.Context, o PeerOptions, s *cmdline.Streams) error {
 	case len(words) == 2 && words[0] == "rm":
 		do = func(r *run, _ cmdline.PrinterOptions) error { return r.removePeer(words[1]) }
 	case len(words) > 1, len(words) == 1 && words[0] != "ls":
-		return &cmdline.UsageError{Message: "peer: use add NAME URL|DIR, rm NAME, or ls", Hint: "see lektor-share peer --help"}
+		return &cmdline.UsageError{Message: "peer: use add NAME URL|DIR, rm NAME, or ls",
+			Hint: "see lektor-share peer --help"}
 	}
 	r, err := o.begin(s)
 	if err != nil {
@@ -53,7 +54,8 @@ func (r *run) addPeer(name, place string) (err error) {
 	switch {
 	case isURL(place):
 		if feedurl.Public(place) != place {
-			return cmdline.Hint(errors.New("a peer's URL must not contain a user and password"), "the headers of the target are sent to its server: %s", r.path(headersFile))
+			return cmdline.Hint(errors.New("a peer's URL must not contain a user and password"),
+				"the headers of the target are sent to its server: %s", r.path(headersFile))
 		}
 	case strings.Contains(place, "://") || place == "":
 		return cmdline.Usagef("peer add: %q is neither a directory nor an http or https URL", feedurl.Public(place))
@@ -72,7 +74,8 @@ func (r *run) addPeer(name, place string) (err error) {
 // removePeer removes a peer that the user added. Its edits stay in the set.
 func (r *run) removePeer(name string) error {
 	if !peerName(name) || !atomicfile.Exists(r.path(peersDir, name)) {
-		return cmdline.Hint(fmt.Errorf("no peer %s was added", name), "lektor-share peer ls; to remove a peer in the target, remove its directory there")
+		return cmdline.Hint(fmt.Errorf("no peer %s was added", name),
+			"lektor-share peer ls; to remove a peer in the target, remove its directory there")
 	}
 	return errors.Join(atomicfile.Remove(r.path(peersDir, name)), os.RemoveAll(r.path(readDir, name)))
 }
@@ -113,7 +116,8 @@ func (r *run) printPeers(o cmdline.PrinterOptions) error {
 		}
 		for _, peer := range peers {
 			rec := r.record(peer.name)
-			if err := p.Print(peerRow{peer, parseDate(rec.Get("success")), parseDate(rec.Get("wrote")), r.now}); err != nil {
+			if err := p.Print(peerRow{peer, parseDate(rec.Get("success")), parseDate(rec.Get("wrote")),
+				r.now}); err != nil {
 				return err
 			}
 		}
@@ -361,14 +365,16 @@ func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
 	slices.SortFunc(items, func(a, b *feedsync.Item) int { return strings.Compare(a.ID, b.ID) })
 	var out []*feedsync.Item
 	for _, name := range names {
-		i, exact := slices.BinarySearchFunc(items, name, func(it *feedsync.Item, name string) int { return strings.Compare(it.ID, name) })
+		i, exact := slices.BinarySearchFunc(items, name,
+			func(it *feedsync.Item, name string) int { return strings.Compare(it.ID, name) })
 		found := 0
 		for i+found < len(items) && strings.HasPrefix(items[i+found].ID, name) {
 			found++
 		}
 		switch {
 		case found == 0, name == "":
-			return nil, cmdline.Hint(fmt.Errorf("no item %s is in conflict", name), "to list the conflicts: lektor-share conflicts")
+			return nil, cmdline.Hint(fmt.Errorf("no item %s is in conflict", name),
+				"to list the conflicts: lektor-share conflicts")
 		case found > 1 && !exact:
 			return nil, fmt.Errorf("%d items in conflict begin with %s", found, name)
 		}
@@ -412,7 +418,8 @@ func loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
 	case len(found) == 0:
 		return nil, fmt.Errorf("item %s: it has no version by %s, only by %s", it.ID, peer, strings.Join(names, ", "))
 	case len(found) > 1:
-		return nil, cmdline.Hint(fmt.Errorf("item %s has several other versions", it.ID), "choose one of: %s", strings.Join(names, ", "))
+		return nil, cmdline.Hint(fmt.Errorf("item %s has several other versions", it.ID), "choose one of: %s",
+			strings.Join(names, ", "))
 	}
 	return found[0].Loser(it.ID)
 }

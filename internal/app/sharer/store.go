@@ -163,7 +163,9 @@ func (st *store) load(s *set, base *baseline) (bool, error) {
 		return false, err
 	}
 	if st.commits < last {
-		return false, &damagedError{st.path, fmt.Sprintf("its last commit is number %d, and this machine made %d: it was damaged, or restored from a backup", st.commits, last)}
+		return false,
+			&damagedError{st.path,
+				fmt.Sprintf("its last commit is number %d, and this machine made %d: it was damaged, or restored from a backup", st.commits, last)}
 	}
 	return true, nil
 }
@@ -334,7 +336,8 @@ func (d *decoder) happened(p *act) bool {
 	// If the user made another mark, the action counts as not done: then the next plan repeats it.
 	// If it counted as done, its flags would seem to be cleared by the user. If the entry was moved
 	// and has its old flags, the user has taken back the action.
-	moved := ref.Path() != from.Path() || now.ctime != was.ctime && now.dir != was.dir && now.ino == was.ino && now.mtime == was.mtime
+	moved := ref.Path() != from.Path() || now.ctime != was.ctime && now.dir != was.dir && now.ino == was.ino &&
+		now.mtime == was.mtime
 	return moved && ref.Flags() == from.Flags()
 }
 
@@ -642,5 +645,6 @@ func look(path string) fileState {
 		return fileState{}
 	}
 	_ = atomicfile.Again(func() error { return unix.Lstat(filepath.Dir(path), &dir) })
-	return fileState{uint64(file.Ino), unix.TimespecToNsec(file.Ctim), unix.TimespecToNsec(file.Mtim), unix.TimespecToNsec(dir.Mtim)}
+	return fileState{uint64(file.Ino), unix.TimespecToNsec(file.Ctim), unix.TimespecToNsec(file.Mtim),
+		unix.TimespecToNsec(dir.Mtim)}
 }

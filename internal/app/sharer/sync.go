@@ -106,7 +106,8 @@ func (x *exchange) publish(ctx context.Context) error {
 		return err
 	}
 	err := x.publishDocuments(ctx)
-	if err == nil || !isURL(x.target) || slices.ContainsFunc(errlist.Errors(err), func(e error) bool { return !mayPass(e) }) {
+	if err == nil || !isURL(x.target) || slices.ContainsFunc(errlist.Errors(err),
+		func(e error) bool { return !mayPass(e) }) {
 		return err
 	}
 	x.s.Report.Print(err)

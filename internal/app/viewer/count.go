@@ -59,7 +59,8 @@ func Count(ctx context.Context, o CountOptions, s *cmdline.Streams) error {
 		return err
 	}
 	c := &counting{
-		Session: v, by: o.By, groups: map[string]*counted{}, total: &counted{name: "in all"}, above: map[string]map[string]string{},
+		Session: v, by: o.By, groups: map[string]*counted{}, total: &counted{name: "in all"},
+		above: map[string]map[string]string{},
 	}
 	var counts []*counted
 	if o.By != "query" || o.Total {
@@ -303,6 +304,7 @@ func countColumns(by string) []cmdline.Column[*counted] {
 	return append(columns,
 		cmdline.Column[C]{Name: "feed", Get: feed((*lektordir.Feed).Title)},
 		cmdline.Column[C]{Name: "feedid", Get: feed(func(f *lektordir.Feed) string { return feedurl.Public(f.ID) })},
-		cmdline.Column[C]{Name: "feedhash", Verbatim: true, Get: feed(func(f *lektordir.Feed) string { return f.Hash })},
+		cmdline.Column[C]{Name: "feedhash", Verbatim: true,
+			Get: feed(func(f *lektordir.Feed) string { return f.Hash })},
 	)
 }

@@ -48,7 +48,8 @@ func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
 		return err
 	}
 	// The digest counts only the entries that it prints.
-	if list, err = entrystore.Filter(ctx, list, func(r *entrystore.Record) bool { return v.Usable(r.Check()) }); err != nil {
+	if list, err = entrystore.Filter(ctx, list,
+		func(r *entrystore.Record) bool { return v.Usable(r.Check()) }); err != nil {
 		return err
 	}
 	d := &digest{viewer: v, o: o, feeds: map[string]*digestFeed{}}
@@ -93,7 +94,8 @@ func (d *digest) sort(list []*entrystore.Record) {
 		d.feeds[r.Ref.Feed].Add(r.Ref)
 	}
 	slices.SortFunc(list, func(a, b *entrystore.Record) int {
-		return cmp.Or(cmp.Compare(d.feeds[a.Ref.Feed].title, d.feeds[b.Ref.Feed].title), cmp.Compare(a.Ref.Feed, b.Ref.Feed), entrystore.ByDate(a, b))
+		return cmp.Or(cmp.Compare(d.feeds[a.Ref.Feed].title, d.feeds[b.Ref.Feed].title),
+			cmp.Compare(a.Ref.Feed, b.Ref.Feed), entrystore.ByDate(a, b))
 	})
 }
 

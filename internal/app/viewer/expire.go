@@ -73,7 +73,8 @@ func Expire(ctx context.Context, o ExpireOptions, s *cmdline.Streams) error {
 		}
 		at, ok := query.Time(l.text, v.Now)
 		if !ok {
-			return &cmdline.UsageError{Message: fmt.Sprintf("--%s %s: not a time", l.flag, l.text), Hint: "write 2h, 3d, 2w, 6m (months), 1y, or never"}
+			return &cmdline.UsageError{Message: fmt.Sprintf("--%s %s: not a time", l.flag, l.text),
+				Hint: "write 2h, 3d, 2w, 6m (months), 1y, or never"}
 		}
 		*l.at = at
 	}
@@ -188,9 +189,11 @@ func (x *expiry) may(r lektordir.Ref, keep feedstate.Keep) bool {
 }
 
 // choose returns the entries of one feed that expire.
-func (x *expiry) choose(ctx context.Context, candidates []lektordir.Ref, keep feedstate.Keep) (doomed []lektordir.Ref, err error) {
+func (x *expiry) choose(ctx context.Context, candidates []lektordir.Ref, keep feedstate.Keep) (doomed []lektordir.Ref,
+	err error) {
 	times := make([]time.Time, len(candidates))
-	if err := workers.ForEach(ctx, len(candidates), func(i int) { times[i] = x.Record(candidates[i]).Moved() }); err != nil {
+	if err := workers.ForEach(ctx, len(candidates),
+		func(i int) { times[i] = x.Record(candidates[i]).Moved() }); err != nil {
 		return nil, err
 	}
 	var read []aged
@@ -210,7 +213,8 @@ func (x *expiry) choose(ctx context.Context, candidates []lektordir.Ref, keep fe
 		}
 	}
 	slices.SortFunc(read, func(a, b aged) int {
-		return cmp.Or(b.moved.Compare(a.moved), b.ref.Delivered().Compare(a.ref.Delivered()), cmp.Compare(b.ref.Unique, a.ref.Unique))
+		return cmp.Or(b.moved.Compare(a.moved), b.ref.Delivered().Compare(a.ref.Delivered()),
+			cmp.Compare(b.ref.Unique, a.ref.Unique))
 	})
 	since, ok := query.Time(keep.Age, x.Now)
 	for _, e := range read[min(keep.Newest, len(read)):] {

@@ -59,7 +59,8 @@ func Follow(ctx context.Context, o FollowOptions, s *cmdline.Streams) error {
 	if o.Rules {
 		f.rules = rules.ForArrivals(v)
 	}
-	f.names = catalog.Open(v.Dir, catalog.Options{Poll: cmp.Or(o.Poll, poll), Notice: func(text string) { s.Report.Warn("%s", text) }})
+	f.names = catalog.Open(v.Dir, catalog.Options{Poll: cmp.Or(o.Poll, poll),
+		Notice: func(text string) { s.Report.Warn("%s", text) }})
 	defer f.names.Close()
 	if err = f.begin(ctx); err == nil {
 		err = f.follow(ctx)

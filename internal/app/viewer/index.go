@@ -50,7 +50,8 @@ func Index(ctx context.Context, o IndexOptions, s *cmdline.Streams) error {
 			return err
 		}
 		if bad > 0 {
-			return cmdline.Hint(fmt.Errorf("the index differs from the directory in %s", humanize.Count(bad, "place")), "run lektor-view index --drop, and then lektor-view index to build it again")
+			return cmdline.Hint(fmt.Errorf("the index differs from the directory in %s", humanize.Count(bad, "place")),
+				"run lektor-view index --drop, and then lektor-view index to build it again")
 		}
 		_, err = fmt.Fprintf(s.Out, "%s, as in the directory\n", humanize.Count(n, "entry"))
 		return err

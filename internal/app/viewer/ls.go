@@ -46,7 +46,8 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 	if order.by == nil && !order.thread {
 		order.by = byRelevance(v.Query.Words())
 	}
-	sel := entrystore.Selection{Query: v.Query, All: o.All, Newest: o.Newest, Want: order.fields & (lektordir.FieldPubDate | lektordir.FieldInReplyTo)}
+	sel := entrystore.Selection{Query: v.Query, All: o.All, Newest: o.Newest,
+		Want: order.fields & (lektordir.FieldPubDate | lektordir.FieldInReplyTo)}
 	if order.best {
 		sel.Newest, sel.Want = 0, order.fields
 	}
@@ -150,7 +151,8 @@ func reportIncomplete(v *session.Session, facts *overview) {
 }
 
 // printList prints the list for a person.
-func printList(ctx context.Context, v *session.Session, list []*entrystore.Record, facts *overview, o ListOptions) error {
+func printList(ctx context.Context, v *session.Session, list []*entrystore.Record, facts *overview,
+	o ListOptions) error {
 	l := layout{screen: o.Screen, now: v.Now, raw: o.Print.Raw, flags: facts.flags, depth: facts.depth}
 	if o.Number {
 		// Only saved numbers are printed. Other numbers would refer to an older list.

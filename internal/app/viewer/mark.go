@@ -25,7 +25,8 @@ type MarkOptions struct {
 // new names.
 func Mark(ctx context.Context, o MarkOptions, s *cmdline.Streams) error {
 	if o.Set == "" && o.Clear == "" {
-		return &cmdline.UsageError{Message: "mark: no flag to set or clear", Hint: "--set S marks entries as read, --clear S as unread"}
+		return &cmdline.UsageError{Message: "mark: no flag to set or clear",
+			Hint: "--set S marks entries as read, --clear S as unread"}
 	}
 	// A wrong flag is an error of the command line, reported once and not for each entry.
 	for _, f := range []struct {

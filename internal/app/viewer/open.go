@@ -73,7 +73,8 @@ func Play(ctx context.Context, o OpenOptions, s *cmdline.Streams) error {
 		if u := playable(e.Enclosures); u != "" {
 			return u, nil
 		}
-		return "", cmdline.Hint(errors.New("the entry has nothing to play"), "try --page, which passes its page to the player (mpv finds videos in pages), or --enclosure N for an enclosure of any type")
+		return "", cmdline.Hint(errors.New("the entry has nothing to play"),
+			"try --page, which passes its page to the player (mpv finds videos in pages), or --enclosure N for an enclosure of any type")
 	})
 }
 
@@ -109,7 +110,8 @@ func count(n int, what string) string {
 }
 
 // hand passes a URL of each named entry to a program, one after the other.
-func (o OpenOptions) hand(ctx context.Context, s *cmdline.Streams, name string, h *external.Helper, pick func(*entrystore.Record) (string, error)) error {
+func (o OpenOptions) hand(ctx context.Context, s *cmdline.Streams, name string, h *external.Helper,
+	pick func(*entrystore.Record) (string, error)) error {
 	v, err := openUndoable(name, o.Common, nil, cmdline.PrinterOptions{}, s)
 	if err != nil {
 		return err

@@ -24,7 +24,8 @@ func TextWidth(s *cmdline.Streams) int {
 	if v := os.Getenv("LEKTOR_WIDTH"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < leastText {
-			s.Report.Warn("LEKTOR_WIDTH is %q, not a number of at least %d; text is wrapped to %d columns", v, leastText, width)
+			s.Report.Warn("LEKTOR_WIDTH is %q, not a number of at least %d; text is wrapped to %d columns", v,
+				leastText, width)
 		} else {
 			width = n
 		}

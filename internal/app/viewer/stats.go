@@ -115,7 +115,8 @@ func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) 
 		list = append(list, x)
 	}
 	slices.SortFunc(list, func(a, b *stat) int {
-		return cmp.Or(cmp.Compare(query.Fold(a.feed.Title()), query.Fold(b.feed.Title())), cmp.Compare(a.feed.Hash, b.feed.Hash))
+		return cmp.Or(cmp.Compare(query.Fold(a.feed.Title()), query.Fold(b.feed.Title())),
+			cmp.Compare(a.feed.Hash, b.feed.Hash))
 	})
 	err = workers.ForEach(ctx, len(list), func(i int) {
 		x := list[i]
@@ -189,10 +190,12 @@ func bar(weeks []int, most int) string {
 func printStats(v *session.Session, stats []*stat, o StatsOptions) error {
 	all := sum(stats, o.Weeks)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%8s %8s  %-*s %5s %10s  %s\n", "unread", "entries", max(o.Weeks, len("weeks")), "weeks", "most", "disk", "feed")
+	fmt.Fprintf(&b, "%8s %8s  %-*s %5s %10s  %s\n", "unread", "entries", max(o.Weeks, len("weeks")), "weeks", "most",
+		"disk", "feed")
 	for _, x := range stats {
 		most := slices.Max(x.weeks)
-		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.Unread, x.All, bar(x.weeks, most), max(0, len("weeks")-o.Weeks), "", most, humanize.Bytes(x.disk), termsafe.Line(x.feed.Title()))
+		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.Unread, x.All, bar(x.weeks, most),
+			max(0, len("weeks")-o.Weeks), "", most, humanize.Bytes(x.disk), termsafe.Line(x.feed.Title()))
 		if state := x.state(v.Now); state != "" {
 			line += "  " + termsafe.Line(state)
 		}
@@ -245,7 +248,8 @@ func sum(stats []*stat, weeks int) *statSum {
 }
 
 func (s *statSum) String() string {
-	return fmt.Sprintf("%s in all, %s; %d broken, %d silent", humanize.Count(s.feeds, "feed"), humanize.Bytes(s.disk), s.broken, s.silent)
+	return fmt.Sprintf("%s in all, %s; %d broken, %d silent", humanize.Count(s.feeds, "feed"), humanize.Bytes(s.disk),
+		s.broken, s.silent)
 }
 
 // statColumns are the columns of -o for stats.

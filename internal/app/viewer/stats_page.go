@@ -44,7 +44,8 @@ type (
 // printStatsPage prints statistics as a page.
 func printStatsPage(v *session.Session, stats []*stat, weeks int) error {
 	all := sum(stats, weeks)
-	page := statsPage{Style: stylesheet.CSS, Sum: fmt.Sprintf("%s, %s unread; %s", humanize.Count(all.All, "entry"), humanize.Group(int64(all.Unread)), all), Date: v.Now.Format("2 January 2006, 15:04")}
+	page := statsPage{Style: stylesheet.CSS, Sum: fmt.Sprintf("%s, %s unread; %s", humanize.Count(all.All, "entry"),
+		humanize.Group(int64(all.Unread)), all), Date: v.Now.Format("2 January 2006, 15:04")}
 	most := slices.Max(all.weeks)
 	for i, n := range all.weeks {
 		from := v.Now.AddDate(0, 0, -7*(weeks-1-i)-6).Format("2006-01-02")

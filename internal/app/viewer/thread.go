@@ -21,7 +21,8 @@ type thread struct {
 // byThread sorts entries by thread, threads by their newest entry, and replies by date below what
 // they answer. down puts the newest thread first. depth is the number of answered entries above a
 // reply.
-func byThread(ctx context.Context, list []*entrystore.Record, down bool) (sorted []*entrystore.Record, depth map[*entrystore.Record]int, err error) {
+func byThread(ctx context.Context, list []*entrystore.Record, down bool) (sorted []*entrystore.Record,
+	depth map[*entrystore.Record]int, err error) {
 	slices.SortFunc(list, entrystore.ByDate)
 	ids := make([]string, len(list))
 	err = workers.ForEach(ctx, len(list), func(i int) {

@@ -22,7 +22,8 @@ type viewer struct {
 }
 
 // openUndoable opens the lektor-dir for a command that is recorded for undo under a name.
-func openUndoable(name string, c session.Common, words []string, format cmdline.PrinterOptions, s *cmdline.Streams) (*viewer, error) {
+func openUndoable(name string, c session.Common, words []string, format cmdline.PrinterOptions,
+	s *cmdline.Streams) (*viewer, error) {
 	v, err := c.Open(words, format, s)
 	if err != nil {
 		return nil, err

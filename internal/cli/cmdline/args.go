@@ -61,7 +61,8 @@ func readList(in io.Reader, nul bool, yield func(string, error) bool) bool {
 
 // NulFlag returns the flag -0 for commands that use [ReadArgs].
 func NulFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "null", Aliases: []string{"0"}, Usage: "standard input (-) is separated by NUL, not by newlines"}
+	return &cli.BoolFlag{Name: "null", Aliases: []string{"0"},
+		Usage: "standard input (-) is separated by NUL, not by newlines"}
 }
 
 // Nul returns the value of [NulFlag].
@@ -163,7 +164,8 @@ func usageError(c *cli.Context, err error, _ bool) error {
 	case *cli.DurationFlag:
 		kind = "a time such as 30s, 5m or 1h"
 	}
-	return &UsageError{Message: fmt.Sprintf("%s %s: it is %s", dashed(name), value, kind), Hint: "see " + c.Command.HelpName + " --help"}
+	return &UsageError{Message: fmt.Sprintf("%s %s: it is %s", dashed(name), value, kind), Hint: "see " +
+		c.Command.HelpName + " --help"}
 }
 
 // find returns the flag of that name or alias.

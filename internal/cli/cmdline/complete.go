@@ -119,7 +119,8 @@ func candidates(app *cli.App, words []string) []Candidate {
 }
 
 func newPlace(app *cli.App) *place {
-	return &place{commands: app.Commands, flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), usage: app.ArgsUsage}
+	return &place{commands: app.Commands, flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...),
+		usage: app.ArgsUsage}
 }
 
 // Line parses command lines of a program in the program itself. They are split into words as by
@@ -444,7 +445,8 @@ func (l typed) quote(text string) string {
 	}
 	var b strings.Builder
 	for i, r := range text {
-		plain := unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./:@%+,=", r) || r == '~' && (i > 0 || l.before != "")
+		plain := unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./:@%+,=", r) ||
+			r == '~' && (i > 0 || l.before != "")
 		if !plain {
 			b.WriteByte('\\')
 		}

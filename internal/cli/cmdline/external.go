@@ -34,7 +34,8 @@ func become(program, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, append([]string{name}, args[1:]...), os.Environ())}
+	return &os.PathError{Op: "exec", Path: path, Err: syscall.Exec(path, append([]string{name}, args[1:]...),
+		os.Environ())}
 }
 
 // called returns the base name of args[0] if it is a name of lektor's programs, else app: after

@@ -11,7 +11,8 @@ import (
 
 // printHelp prints help as cli does, but lists commands by [commandList].
 func printHelp(w io.Writer, text string, data any) {
-	text = strings.Replace(text, `{{template "visibleCommandCategoryTemplate" .}}`, "{{commandList .VisibleCommands}}", 1)
+	text = strings.Replace(text, `{{template "visibleCommandCategoryTemplate" .}}`, "{{commandList .VisibleCommands}}",
+		1)
 	// The help of a command does not name its category.
 	text = strings.Replace(text, "{{if .Category}}\n\nCATEGORY:\n   {{.Category}}{{end}}", "", 1)
 	cli.HelpPrinterCustom(w, text, data, map[string]any{"commandList": commandList})

@@ -33,7 +33,8 @@ func meant(app, word string) string {
 	switch {
 	case strings.HasSuffix(word, ".opml"):
 		return "lektor-fetch import FILE"
-	case strings.Trim(word, "0123456789") == "", word[0] == '/', strings.HasPrefix(word, "new/"), strings.HasPrefix(word, "cur/"):
+	case strings.Trim(word, "0123456789") == "", word[0] == '/', strings.HasPrefix(word, "new/"),
+		strings.HasPrefix(word, "cur/"):
 		return "lektor-view show ENTRY"
 	case strings.Contains(word, "://"), strings.Contains(word, "."):
 		return "lektor-fetch add URL"

@@ -107,7 +107,8 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 		}
 		return nil, &UsageError{
 			Message: fmt.Sprintf("-o %s: no such format", format),
-			Hint:    "formats are tsv, json, names with commas between, a template such as '{{." + names[0] + "}}', or one of " + strings.Join(names, ", "),
+			Hint: "formats are tsv, json, names with commas between, a template such as '{{." + names[0] +
+				"}}', or one of " + strings.Join(names, ", "),
 		}
 	}
 	return p, nil
@@ -115,7 +116,8 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 
 // Records makes a printer, calls each with it, and flushes it. If opts has no format, it uses
 // otherwise.
-func Records[R any](w io.Writer, opts PrinterOptions, otherwise string, columns []Column[R], each func(*Printer[R]) error) error {
+func Records[R any](w io.Writer, opts PrinterOptions, otherwise string, columns []Column[R],
+	each func(*Printer[R]) error) error {
 	opts.Format = cmp.Or(opts.Format, otherwise)
 	p, err := NewPrinter(w, opts, columns)
 	if err != nil {

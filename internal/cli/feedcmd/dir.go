@@ -32,7 +32,8 @@ func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	}
 	// If the path is mistyped, a directory of other files must not get four more directories.
 	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(names) {
-		return nil, cmdline.Hint(fmt.Errorf("%s holds other files and is not a lektor-dir", path), "choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
+		return nil, cmdline.Hint(fmt.Errorf("%s holds other files and is not a lektor-dir", path),
+			"choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
 	}
 	return lektordir.Create(path, opts)
 }

@@ -25,11 +25,15 @@ func FetchFlags(maxBytes int64) []cli.Flag {
 		&cli.IntFlag{Name: "per-host", Value: d.PerHost, Usage: "make `N` requests at once to one host"},
 		&cli.DurationFlag{Name: "gap", Value: d.Gap, Usage: "wait for `TIME` between two requests to one host"},
 		&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: d.Deadline, Usage: "stop an exchange after `TIME`"},
-		&cli.Int64Flag{Name: httpmsg.FlagMaxBytes, Value: d.MaxBytes, Usage: "refuse documents of more than `N` bytes as transferred"},
-		&cli.Int64Flag{Name: httpmsg.FlagMaxDecoded, Value: d.MaxDecoded, Usage: "refuse documents of more than `N` bytes after decompression"},
+		&cli.Int64Flag{Name: httpmsg.FlagMaxBytes, Value: d.MaxBytes,
+			Usage: "refuse documents of more than `N` bytes as transferred"},
+		&cli.Int64Flag{Name: httpmsg.FlagMaxDecoded, Value: d.MaxDecoded,
+			Usage: "refuse documents of more than `N` bytes after decompression"},
 		&cli.IntFlag{Name: httpmsg.FlagMaxRedirects, Value: d.MaxRedirects, Usage: "follow at most `N` redirects"},
-		&cli.Int64Flag{Name: httpmsg.FlagMaxHeader, Value: d.MaxHeader, Usage: "refuse response headers of more than `N` bytes"},
-		&cli.StringSliceFlag{Name: "allow", Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
+		&cli.Int64Flag{Name: httpmsg.FlagMaxHeader, Value: d.MaxHeader,
+			Usage: "refuse response headers of more than `N` bytes"},
+		&cli.StringSliceFlag{Name: "allow",
+			Usage: "let public servers redirect to the private network `PREFIX`; may be repeated"},
 		&cli.StringFlag{Name: "user-agent", Usage: "send `NAME` as the User-Agent"},
 	}
 }
@@ -38,7 +42,8 @@ func FetchFlags(maxBytes int64) []cli.Flag {
 func Fetch(f *cmdline.Flags) fetch.Config {
 	config := Asking(f)
 	config.PerHost, config.Gap = f.Number("per-host", 1, 1000), f.Time("gap")
-	config.MaxBytes, config.MaxDecoded, config.MaxHeader = f.Bytes(httpmsg.FlagMaxBytes), f.Bytes(httpmsg.FlagMaxDecoded), f.Bytes(httpmsg.FlagMaxHeader)
+	config.MaxBytes, config.MaxDecoded, config.MaxHeader = f.Bytes(httpmsg.FlagMaxBytes),
+		f.Bytes(httpmsg.FlagMaxDecoded), f.Bytes(httpmsg.FlagMaxHeader)
 	config.Proxy = http.ProxyFromEnvironment
 	return config
 }

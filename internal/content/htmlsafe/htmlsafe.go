@@ -39,7 +39,8 @@ type Options struct {
 // text/plain.
 //
 // Images have their true source ([htmltext.Shown]), are lazy and send no referrer. Tracking pixels
-// are removed. Embedded players become links. MathML stays, without its attributes. Clean is safe for concurrent use. Its time is proportional to the length of the content
+// are removed. Embedded players become links. MathML stays, without its attributes. Clean is safe for
+// concurrent use. Its time is proportional to the length of the content
 // times the depth of its elements. If elements are nested deeper than the parser's limit of 512,
 // the content becomes text.
 func Clean(content []byte, mimeType string, o Options) string {
@@ -50,7 +51,8 @@ func Clean(content []byte, mimeType string, o Options) string {
 		return plain(string(content))
 	}
 	clean := policy().SanitizeBytes(htmltext.Shown(content))
-	nodes, err := nethtml.ParseFragment(bytes.NewReader(clean), &nethtml.Node{Type: nethtml.ElementNode, DataAtom: atom.Body, Data: "body"})
+	nodes, err := nethtml.ParseFragment(bytes.NewReader(clean),
+		&nethtml.Node{Type: nethtml.ElementNode, DataAtom: atom.Body, Data: "body"})
 	if err != nil {
 		// The parser failed because the content is nested too deep. Show its text.
 		return plain(htmltext.Text(content, mimeType))
@@ -85,10 +87,14 @@ func plain(text string) string {
 // converted to others.
 var policy = sync.OnceValue(func() *bluemonday.Policy {
 	p := bluemonday.NewPolicy()
-	p.AllowElements("abbr", "acronym", "address", "article", "aside", "audio", "b", "bdi", "bdo", "big", "blockquote", "br", "caption", "center",
-		"cite", "code", "dd", "del", "details", "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "footer", "h1", "h2", "h3", "h4", "h5", "h6",
-		"header", "hr", "i", "ins", "kbd", "li", "main", "mark", "nav", "ol", "p", "picture", "pre", "q", "rp", "rt", "ruby", "s", "samp", "section", "small",
-		"span", "strike", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "time", "tr", "tt", "u", "ul", "var", "video", "wbr")
+	p.AllowElements("abbr", "acronym", "address", "article", "aside", "audio", "b", "bdi", "bdo", "big", "blockquote",
+		"br", "caption", "center",
+		"cite", "code", "dd", "del", "details", "dfn", "div", "dl", "dt", "em", "figcaption", "figure", "footer", "h1",
+		"h2", "h3", "h4", "h5", "h6",
+		"header", "hr", "i", "ins", "kbd", "li", "main", "mark", "nav", "ol", "p", "picture", "pre", "q", "rp", "rt",
+		"ruby", "s", "samp", "section", "small",
+		"span", "strike", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "time",
+		"tr", "tt", "u", "ul", "var", "video", "wbr")
 	p.AllowNoAttrs().OnElements(strings.Fields(mathElements)...)
 	p.AllowURLSchemes("http", "https", "mailto")
 	p.AllowRelativeURLs(true)
@@ -117,9 +123,12 @@ type writer struct {
 
 // inline maps phrasing elements to the written ones. "" means that only the children are written.
 var inline = map[atom.Atom]string{
-	atom.Abbr: "abbr", atom.Acronym: "abbr", atom.B: "b", atom.Bdi: "bdi", atom.Bdo: "bdo", atom.Big: "", atom.Cite: "cite", atom.Code: "code",
-	atom.Del: "del", atom.Dfn: "dfn", atom.Em: "em", atom.I: "i", atom.Ins: "ins", atom.Kbd: "kbd", atom.Mark: "mark", atom.Q: "q", atom.S: "s",
-	atom.Samp: "samp", atom.Small: "small", atom.Span: "", atom.Strike: "s", atom.Strong: "strong", atom.Sub: "sub", atom.Sup: "sup",
+	atom.Abbr: "abbr", atom.Acronym: "abbr", atom.B: "b", atom.Bdi: "bdi", atom.Bdo: "bdo", atom.Big: "",
+	atom.Cite: "cite", atom.Code: "code",
+	atom.Del: "del", atom.Dfn: "dfn", atom.Em: "em", atom.I: "i", atom.Ins: "ins", atom.Kbd: "kbd", atom.Mark: "mark",
+	atom.Q: "q", atom.S: "s",
+	atom.Samp: "samp", atom.Small: "small", atom.Span: "", atom.Strike: "s", atom.Strong: "strong", atom.Sub: "sub",
+	atom.Sup:  "sup",
 	atom.Time: "", atom.Tt: "code", atom.U: "u", atom.Var: "var", atom.Picture: "", atom.Ruby: "",
 }
 
@@ -341,7 +350,8 @@ func (w *writer) player(n *nethtml.Node) {
 }
 
 // trackers are hosts of tracking pixels.
-var trackers = []string{"pixel.wp.com", "stats.wordpress.com", "feeds.feedburner.com", "feedads.g.doubleclick.net", "www.google-analytics.com", "b.scorecardresearch.com"}
+var trackers = []string{"pixel.wp.com", "stats.wordpress.com", "feeds.feedburner.com", "feedads.g.doubleclick.net",
+	"www.google-analytics.com", "b.scorecardresearch.com"}
 
 // visible returns the URL of an image, "" if it has none; then its alternative text is shown. It
 // reports false for a tracking pixel.
@@ -515,7 +525,8 @@ func (w *writer) figure(n *nethtml.Node) {
 	captions := false
 	w.b.WriteString("<figure" + direction(n) + ">")
 	for i, c := range inside {
-		if c.DataAtom == atom.Figcaption && c.Type == nethtml.ElementNode && !captions && (i == 0 || i == len(inside)-1) {
+		if c.DataAtom == atom.Figcaption && c.Type == nethtml.ElementNode && !captions &&
+			(i == 0 || i == len(inside)-1) {
 			captions = true
 			w.element("figcaption", "", c, w.flow)
 			continue

@@ -539,7 +539,8 @@ func (r *renderer) image(attrs map[string]string) {
 		r.pictures = append(r.pictures, target)
 	}
 	alt, title := termsafe.Squeeze(attrs["alt"]), termsafe.Squeeze(attrs["title"])
-	if _, hasAlt := attrs["alt"]; hasAlt && alt == "" && attrs["title"] == "" && (r.link.target == "" || strings.TrimSpace(r.link.text.String()) != "") {
+	if _, hasAlt := attrs["alt"]; hasAlt && alt == "" && attrs["title"] == "" &&
+		(r.link.target == "" || strings.TrimSpace(r.link.text.String()) != "") {
 		return // an empty alternative text means decoration, but a link needs text
 	}
 	switch {

@@ -67,7 +67,8 @@ const (
 )
 
 // unshown are the elements whose tags are left out. The content of some is shown.
-var unshown = map[string]bool{"script": false, "style": false, "iframe": false, "noscript": true, "noembed": true, "noframes": true}
+var unshown = map[string]bool{"script": false, "style": false, "iframe": false, "noscript": true, "noembed": true,
+	"noframes": true}
 
 // read reads markup. inside reports whether the markup is the content of a noscript element. Then
 // it must not change the meaning of the markup after it, whatever it leaves open.
@@ -96,7 +97,8 @@ func (s *shower) read(markup []byte, inside bool) {
 				s.last = thing{}
 			}
 			switch _, raw := unshown[t.Data]; {
-			case inside && (unshown[t.Data] || slices.Contains([]string{"textarea", "title", "xmp", "plaintext"}, t.Data)):
+			case inside && (unshown[t.Data] || slices.Contains([]string{"textarea", "title", "xmp", "plaintext"},
+				t.Data)):
 				z.NextIsNotRawText() // its tags could hide the text after the noscript element
 				continue
 			case kind == html.EndTagToken:
@@ -184,7 +186,8 @@ func (s *shower) element(t html.Token) element {
 		case "hidden":
 			e.hidden = e.hidden || a.Val != "until-found"
 		case "style":
-			e.hidden = e.hidden || strings.Contains(strings.Join(strings.Fields(strings.ToLower(a.Val)), ""), "display:none")
+			e.hidden = e.hidden || strings.Contains(strings.Join(strings.Fields(strings.ToLower(a.Val)), ""),
+				"display:none")
 		case "aria-hidden":
 			e.aside = a.Val == "true"
 			e.hidden = e.hidden || e.aside && s.last.kind == formula
@@ -277,7 +280,8 @@ func source(attrs []html.Attribute) (src string, lazy bool) {
 		case a.Key == "srcset":
 			rank = set
 		case strings.HasSuffix(name, "-lowsrc"): // a placeholder
-		case strings.Contains(name, "-") && strings.HasSuffix(name, "src"), name == "data-original", name == "data-lazy":
+		case strings.Contains(name, "-") && strings.HasSuffix(name, "src"), name == "data-original",
+			name == "data-lazy":
 			rank = late
 		}
 		if rank > best && !placeholder(v) {

@@ -35,7 +35,8 @@ func Digest(list []*Entry, o DigestOptions) (title, text, html string) {
 				count += fmt.Sprintf(", %d unread", unread)
 			}
 			fmt.Fprintf(&t, "In feed %s: %s\n\n", FeedTitle(e.Feed), count)
-			fmt.Fprintf(&h, "<h2 dir=\"auto\" style=\"%s\">%s <span style=\"%s\">%s</span></h2>\n", styleFeed, htmlsafe.Link(e.Feed.Link, FeedTitle(e.Feed)), styleMeta, count)
+			fmt.Fprintf(&h, "<h2 dir=\"auto\" style=\"%s\">%s <span style=\"%s\">%s</span></h2>\n", styleFeed,
+				htmlsafe.Link(e.Feed.Link, FeedTitle(e.Feed)), styleMeta, count)
 		}
 		e.text1(&t, o)
 		e.html1(&h, o)
@@ -64,7 +65,8 @@ func (e *Entry) text1(b *strings.Builder, o DigestOptions) {
 
 // html1 writes an entry of a digest as HTML.
 func (e *Entry) html1(b *strings.Builder, o DigestOptions) {
-	b.WriteString(`<h3 dir="auto"` + Lang(e.language()) + ` style="` + styleEntry + `">` + htmlsafe.Link(e.Entry.URL(), e.title()) + "</h3>\n")
+	b.WriteString(`<h3 dir="auto"` + Lang(e.language()) + ` style="` + styleEntry + `">` +
+		htmlsafe.Link(e.Entry.URL(), e.title()) + "</h3>\n")
 	b.WriteString(`<p style="` + styleMeta + `">`)
 	if a := e.author(); a != "" {
 		b.WriteString("<bdi>" + htmlsafe.Text(a) + "</bdi> · ")

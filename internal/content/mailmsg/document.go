@@ -28,7 +28,8 @@ func frame(title, language string, images bool) (head, foot string) {
 		policy += "; img-src http: https:"
 	}
 	title, _ = Brief(title)
-	return "<!DOCTYPE html>\n<html" + Lang(language) + ">\n<head>\n<meta charset=\"utf-8\">\n<title>" + htmlsafe.Text(title) + `</title>
+	return "<!DOCTYPE html>\n<html" +
+		Lang(language) + ">\n<head>\n<meta charset=\"utf-8\">\n<title>" + htmlsafe.Text(title) + `</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <meta http-equiv="Content-Security-Policy" content="` + policy + "\">\n</head>\n<body style=\"" + styleBody + "\">\n", "</body>\n</html>\n"

@@ -135,7 +135,8 @@ func Authors(line string, addresses bool) string {
 			name = strings.Trim(one, "<> ")
 		}
 		if !addresses {
-			words := slices.DeleteFunc(strings.Fields(name), func(w string) bool { return strings.IndexByte(strings.TrimLeft(w, "("), '@') > 0 })
+			words := slices.DeleteFunc(strings.Fields(name),
+				func(w string) bool { return strings.IndexByte(strings.TrimLeft(w, "("), '@') > 0 })
 			if name = strings.Join(words, " "); strings.HasPrefix(name, "(") {
 				name = strings.Trim(name, "()")
 			}
@@ -255,7 +256,8 @@ func (e *Entry) html(title string) string {
 // content returns the content as HTML, followed by links to the enclosures. heading is the level of its
 // highest headings.
 func (e *Entry) content(heading int) string {
-	content := htmlsafe.Clean(e.Entry.Content, e.Entry.Type, htmlsafe.Options{Base: e.base(), Heading: heading, NoImages: !e.Images})
+	content := htmlsafe.Clean(e.Entry.Content, e.Entry.Type, htmlsafe.Options{Base: e.base(), Heading: heading,
+		NoImages: !e.Images})
 	if strings.TrimSpace(content) == "" {
 		// For content that is not text, this states its type.
 		text := cmp.Or(e.Entry.Summary, htmltext.Render(e.Entry.Content, e.Entry.Type, htmltext.Options{}))

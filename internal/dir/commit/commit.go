@@ -162,7 +162,8 @@ func (t *Txn) syncStaged(shared func(string) error) error {
 	if t.journal.Good == 0 {
 		// An interrupted run may have made these without syncing them.
 		src := t.d.Join("src", t.feed)
-		for _, p := range []string{src + "/id", src + "/name", src + "/etc", src, t.d.Join("src"), t.d.Join("new"), t.d.Join("tmp"), t.d.Path} {
+		for _, p := range []string{src + "/id", src + "/name", src + "/etc", src, t.d.Join("src"), t.d.Join("new"),
+			t.d.Join("tmp"), t.d.Path} {
 			if err := shared(p); err != nil && !isNotExist(err) {
 				return err
 			}

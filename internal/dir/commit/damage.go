@@ -99,7 +99,8 @@ func (t *Txn) verify(j *journal.Journal) error {
 	}
 	*j = *read
 	if t.w.warn != nil {
-		t.w.warn(fmt.Sprintf("%s is damaged: %s; entries that you deleted may be delivered again", JournalPath(t.feed), strings.Join(found, "; ")))
+		t.w.warn(fmt.Sprintf("%s is damaged: %s; entries that you deleted may be delivered again", JournalPath(t.feed),
+			strings.Join(found, "; ")))
 	}
 	return nil
 }

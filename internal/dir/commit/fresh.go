@@ -52,7 +52,8 @@ func freshJournal(d *dirfs.Dir, feed string) (*journal.Journal, error) {
 			return j, nil
 		}
 		if waited >= staleness {
-			return nil, &os.PathError{Op: "read", Path: path, Err: fmt.Errorf("it has %d bytes, but the file system returns %d of them", size, j.Size)}
+			return nil, &os.PathError{Op: "read", Path: path,
+				Err: fmt.Errorf("it has %d bytes, but the file system returns %d of them", size, j.Size)}
 		}
 		if err := d.Sleep(context.Background(), pause); err != nil {
 			return nil, err

@@ -146,7 +146,8 @@ func (t *hardlinks) adopt(unique string) {
 func (t *hardlinks) adoptLink(dir int, own *unix.Stat_t) {
 	// Stat comes before Readlink, so that share notices if the link is replaced in between.
 	var st unix.Stat_t
-	if err := unix.Fstatat(dir, "feed", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Uid != own.Uid || st.Gid != own.Gid || st.Dev != own.Dev {
+	if err := unix.Fstatat(dir, "feed", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Uid != own.Uid ||
+		st.Gid != own.Gid || st.Dev != own.Dev {
 		return
 	}
 	target := make([]byte, len(LinkTo(t.feed))+1)
@@ -165,7 +166,8 @@ func (t *hardlinks) lastDelivered() *os.File {
 				continue
 			}
 			path := t.d.Path + "/" + dir + "/" + r.Unique + place.info
-			if fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC); err == nil {
+			if fd, err := atomicfile.Open(path,
+				unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC); err == nil {
 				return os.NewFile(uintptr(fd), path)
 			}
 		}

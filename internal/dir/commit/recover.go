@@ -162,7 +162,8 @@ func (r *recovery) remove(names []string) {
 		switch {
 		case !ok, name == dirfs.FirstEntries, info == Replacing[1:], strings.HasPrefix(name, unique+dirfs.Moving):
 		case strings.HasPrefix(name, unique+dirfs.Copying):
-			if _, err := dirfs.Lstat(r.d.Join("tmp", r.feed, strings.Replace(name, dirfs.Copying, dirfs.Moving, 1))); isNotExist(err) {
+			if _, err := dirfs.Lstat(r.d.Join("tmp", r.feed, strings.Replace(name, dirfs.Copying, dirfs.Moving,
+				1))); isNotExist(err) {
 				r.note(r.d.RemoveOld(r.d.Join("tmp", r.feed, name), r.before))
 			}
 		case info == dirfs.Gone[1:] || info == dirfs.GoneReplaced[1:]:
@@ -190,7 +191,8 @@ func certainTime(d *dirfs.Dir, feed string) time.Time {
 		return now
 	}
 	var last time.Time
-	for _, path := range []string{d.Join(JournalPath(feed)), d.Join("new", feed), d.Join("cur", feed), d.Join("src", feed), d.Join("new"), d.Join("src")} {
+	for _, path := range []string{d.Join(JournalPath(feed)), d.Join("new", feed), d.Join("cur", feed),
+		d.Join("src", feed), d.Join("new"), d.Join("src")} {
 		if fi, err := dirfs.Lstat(path); err == nil && fi.ModTime().After(last) {
 			last = fi.ModTime()
 		}

@@ -255,7 +255,8 @@ func (t *Txn) prepare() error {
 	if err := t.join(); err != nil {
 		return err
 	}
-	firstEntries := t.journal.Size == 0 && isNotExist(t.d.Inside("tmp/"+t.feed)) && isNotExist(t.d.Inside("new/"+t.feed))
+	firstEntries := t.journal.Size == 0 && isNotExist(t.d.Inside("tmp/"+t.feed)) &&
+		isNotExist(t.d.Inside("new/"+t.feed))
 	if err := t.mkdirs(append(srcDirs(t.feed), "tmp/"+t.feed)...); err != nil {
 		return err
 	}
@@ -290,7 +291,8 @@ func (t *Txn) Alias(identity journal.Digest, k journal.Key, content journal.Dige
 	if err := t.join(); err != nil {
 		return err
 	}
-	t.aliases = append(t.aliases, journal.Record{Identity: identity, Key: k, Content: content, Unique: old.Unique, Replaces: old.Replaces})
+	t.aliases = append(t.aliases, journal.Record{Identity: identity, Key: k, Content: content, Unique: old.Unique,
+		Replaces: old.Replaces})
 	return nil
 }
 

@@ -92,9 +92,11 @@ func NewWriter(d *dirfs.Dir, o Options) (*Writer, error) {
 		dev[i] = uint64(st.Dev)
 	}
 	if dev[0] != dev[1] || dev[0] != dev[2] {
-		return nil, fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, because entries are renamed from one to the other", d.Path)
+		return nil,
+			fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, because entries are renamed from one to the other", d.Path)
 	}
-	w := &Writer{d: d, delay: o.Delay, slow: o.SlowSync, warn: o.Warn, limit: limiter.New(limiter.Options{All: dirfs.AtOnce, Each: dirfs.AtOnce}), done: make(chan struct{})}
+	w := &Writer{d: d, delay: o.Delay, slow: o.SlowSync, warn: o.Warn,
+		limit: limiter.New(limiter.Options{All: dirfs.AtOnce, Each: dirfs.AtOnce}), done: make(chan struct{})}
 	w.cond = sync.NewCond(&w.mu)
 	go w.run()
 	return w, nil

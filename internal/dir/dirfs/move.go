@@ -122,7 +122,8 @@ func (d *Dir) FinishMove(feed, name string, before time.Time) error {
 		base = strings.TrimPrefix(base, FirstEntries+"/")
 	}
 	unique, _, _ := strings.Cut(base, ";")
-	if place != "new" && place != "cur" && place != "tmp" || base == "" || strings.Contains(base, "/") || !strings.HasPrefix(name, unique+Moving) {
+	if place != "new" && place != "cur" && place != "tmp" || base == "" || strings.Contains(base, "/") ||
+		!strings.HasPrefix(name, unique+Moving) {
 		return d.RemoveOld(record, before) // incomplete, or by another program
 	}
 	if err := d.Inside(place + "/" + feed); isNotExist(err) {
@@ -176,7 +177,8 @@ func lockEntry(path string, how int) (*os.File, error) {
 			return nil, err
 		}
 	}
-	return nil, &fs.PathError{Op: "lock", Path: path, Err: errors.New("other processes keep moving it; try again later")}
+	return nil, &fs.PathError{Op: "lock", Path: path,
+		Err: errors.New("other processes keep moving it; try again later")}
 }
 
 // The suffixes of directories in tmp/$feed that are being deleted. GoneReplaced marks a version

@@ -235,7 +235,8 @@ func Compare(a, b string) int { return Name{Unique: a}.Compare(Name{Unique: b}) 
 
 // Compare compares the unique names, as [Compare] does, but knows the times of all.
 func (n Name) Compare(other Name) int {
-	return cmp.Or(keyOf(n.Unique, n.Mtime).compare(keyOf(other.Unique, other.Mtime)), strings.Compare(n.Unique, other.Unique))
+	return cmp.Or(keyOf(n.Unique, n.Mtime).compare(keyOf(other.Unique, other.Mtime)),
+		strings.Compare(n.Unique, other.Unique))
 }
 
 // Sort sorts names of one feed by time of delivery. If a unique name is in two places,

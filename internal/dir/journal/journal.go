@@ -153,7 +153,8 @@ func parseRecord(l []byte) (Record, bool) {
 	if s := string(f[4]); s != "-" {
 		r.Replaces = s
 	}
-	if r.Unique == "" || strings.ContainsAny(r.Unique+r.Replaces, "/;") || r.Unique[0] == '.' || strings.HasPrefix(r.Replaces, ".") {
+	if r.Unique == "" || strings.ContainsAny(r.Unique+r.Replaces, "/;") || r.Unique[0] == '.' ||
+		strings.HasPrefix(r.Replaces, ".") {
 		return r, false
 	}
 	return r, true
@@ -262,7 +263,8 @@ func (j *Journal) Missing(uniques []string) (recs []Record) {
 		if _, err := hex.Decode(r.Identity[:], []byte(lineage)); err != nil || lineage == "" {
 			continue
 		}
-		if !slices.ContainsFunc(j.Lineage(lineage), func(old Record) bool { return entryname.Compare(old.Unique, unique) >= 0 }) {
+		if !slices.ContainsFunc(j.Lineage(lineage),
+			func(old Record) bool { return entryname.Compare(old.Unique, unique) >= 0 }) {
 			recs = append(recs, r)
 		}
 	}
@@ -311,7 +313,8 @@ func hashOfStem(unique []byte) uint64 {
 func hashOfLineage(l []byte) uint64 {
 	id, _, _, _, unique := fields(l)
 	n := bytes.IndexByte(unique, 'I') + 1
-	if n == 0 || n+17 > len(unique) || unique[n] == '.' || unique[n+16] != '.' || len(bytes.Trim(unique[:n-1], "0123456789.MPQ")) > 0 {
+	if n == 0 || n+17 > len(unique) || unique[n] == '.' || unique[n+16] != '.' ||
+		len(bytes.Trim(unique[:n-1], "0123456789.MPQ")) > 0 {
 		return hash(id)
 	}
 	return hash(unique[n : n+8])
@@ -354,7 +357,8 @@ func digits(b []byte) []byte { return hex.AppendEncode(make([]byte, 0, 16), b)[:
 
 // Versions returns the records of an identity, oldest first.
 func (j *Journal) Versions(identity Digest) []Record {
-	found := j.find(&j.byIdentity, hashOfIdentity, hash(digits(identity[:])), func(r Record) bool { return r.Identity == identity })
+	found := j.find(&j.byIdentity, hashOfIdentity, hash(digits(identity[:])),
+		func(r Record) bool { return r.Identity == identity })
 	if verify := j.Verify; len(found) == 0 && verify != nil {
 		j.Verify = nil
 		verify()
@@ -365,7 +369,8 @@ func (j *Journal) Versions(identity Digest) []Record {
 
 // WithKey returns the records with a second key, oldest first.
 func (j *Journal) WithKey(k Key) []Record {
-	return j.find(&j.byKey, hashOfKey, hash(digits(k.Link[:]), digits(k.Rest[:])), func(r Record) bool { return r.Key == k })
+	return j.find(&j.byKey, hashOfKey, hash(digits(k.Link[:]), digits(k.Rest[:])),
+		func(r Record) bool { return r.Key == k })
 }
 
 // LineageOf returns the records of all versions and aliases of the entry of a record, oldest first.
@@ -378,12 +383,14 @@ func (j *Journal) LineageOf(r Record) []Record {
 
 // Lineage returns the records of an entry by the 16 digits of its unique names, oldest first.
 func (j *Journal) Lineage(want string) []Record {
-	return j.find(&j.byLineage, hashOfLineage, hash([]byte(want[:8])), func(r Record) bool { return r.Lineage() == want })
+	return j.find(&j.byLineage, hashOfLineage, hash([]byte(want[:8])),
+		func(r Record) bool { return r.Lineage() == want })
 }
 
 // Named returns the last record with a unique name.
 func (j *Journal) Named(unique string) (Record, bool) {
-	r := Newest(j.find(&j.byName, hashOfName, hashOfStem([]byte(unique)), func(r Record) bool { return r.Unique == unique }))
+	r := Newest(j.find(&j.byName, hashOfName, hashOfStem([]byte(unique)),
+		func(r Record) bool { return r.Unique == unique }))
 	if r == nil {
 		return Record{}, false
 	}
@@ -396,7 +403,8 @@ func (j *Journal) Named(unique string) (Record, bool) {
 func Append(path string, j *Journal, recs []Record) error {
 	log, err := filelog.Resume(path, j.Good, j.Size)
 	if errors.Is(err, filelog.ErrChanged) {
-		return &os.PathError{Op: "write", Path: path, Err: errors.New("another program changed it without the feed's lock")}
+		return &os.PathError{Op: "write", Path: path,
+			Err: errors.New("another program changed it without the feed's lock")}
 	}
 	if err != nil {
 		return err

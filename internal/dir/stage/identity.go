@@ -99,7 +99,8 @@ func (it *item) identify(level int) {
 	var ids []journal.Digest
 	switch {
 	case guid != "":
-		ids = []journal.Digest{journal.DigestOf("guid", guid), journal.DigestOf("guid link", guid, link), journal.DigestOf("guid link digest", guid, link, rest)}
+		ids = []journal.Digest{journal.DigestOf("guid", guid), journal.DigestOf("guid link", guid, link),
+			journal.DigestOf("guid link digest", guid, link, rest)}
 	case link != "":
 		ids = []journal.Digest{journal.DigestOf("link", link), journal.DigestOf("link digest", link, rest)}
 	default:
@@ -252,7 +253,8 @@ func (it *item) find(j *journal.Journal) *journal.Record {
 	for i, id := range it.others {
 		others[i] = j.Versions(id)
 		for _, r := range others[i] {
-			if r.Key.Link == it.key.Link && (!it.ambiguous || r.Content == it.content || r.Content == it.importedContent()) {
+			if r.Key.Link == it.key.Link && (!it.ambiguous || r.Content == it.content ||
+				r.Content == it.importedContent()) {
 				return journal.Newest(others[i])
 			}
 		}
@@ -345,7 +347,10 @@ func (n *renumberings) take(it *item) *journal.Record {
 		recs, ok := n.found[k]
 		if !ok {
 			recs = n.j.WithKey(k)
-			if slices.ContainsFunc(recs, func(r journal.Record) bool { return n.present[r.Identity] || n.claimed[r.Lineage()] }) {
+			if slices.ContainsFunc(recs, func(r journal.Record) bool {
+				return n.present[r.Identity] ||
+					n.claimed[r.Lineage()]
+			}) {
 				recs = nil
 			}
 		}

@@ -313,14 +313,16 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 // version returns the item as a version for [commit.Txn.Add]. replaces is the unique name of the
 // older version, which becomes a value of the entry.
 func (it *item) version(lineage, replaces string) commit.Version {
-	return commit.Version{Files: it.Files(replaces), Identity: it.identity, Key: it.key, Content: it.content, Lineage: lineage}
+	return commit.Version{Files: it.Files(replaces), Identity: it.identity, Key: it.key, Content: it.content,
+		Lineage: lineage}
 }
 
 // Revise stages other files for an entry in new/, given by its unique name. The new version replaces
 // the old one and has the same digests in the journal, so the feed's entry still counts as unchanged.
 // If a viewer takes the old version first, that stays. ok is false if the journal does not have the
 // entry.
-func (t *Txn) Revise(ctx context.Context, old string, files iter.Seq2[string, []byte]) (unique string, ok bool, err error) {
+func (t *Txn) Revise(ctx context.Context, old string, files iter.Seq2[string, []byte]) (unique string, ok bool,
+	err error) {
 	j, err := t.Journal()
 	if err != nil {
 		return "", false, err
@@ -329,7 +331,8 @@ func (t *Txn) Revise(ctx context.Context, old string, files iter.Seq2[string, []
 	if !ok {
 		return "", false, nil
 	}
-	unique, err = t.Add(ctx, commit.Version{Files: files, Identity: r.Identity, Key: r.Key, Content: r.Content, Lineage: r.Lineage(), Replaces: old})
+	unique, err = t.Add(ctx, commit.Version{Files: files, Identity: r.Identity, Key: r.Key, Content: r.Content,
+		Lineage: r.Lineage(), Replaces: old})
 	return unique, err == nil, err
 }
 

@@ -62,7 +62,8 @@ func (a Article) Replace(e *lektordir.Entry) {
 
 // StageWith stages the entries of a document that are new or have changed. After an error, the
 // transaction cannot be committed; close it.
-func StageWith(ctx context.Context, t *stage.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (stage.Result, error) {
+func StageWith(ctx context.Context, t *stage.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (stage.Result,
+	error) {
 	var failed error
 	var article func(i int) (Article, bool)
 	if o.Article != nil {
@@ -160,8 +161,9 @@ func entryOf(e *feedconv.Entry) *lektordir.Entry {
 		Summary:      feedconv.PlainText(e.Summary, e.SummaryType),
 		Author:       strings.Join(persons(e.Authors), ", "),
 		Contributors: persons(e.Contributors),
-		People:       append(people(lektordir.RoleAuthor, e.Authors), people(lektordir.RoleContributor, e.Contributors)...),
-		Image:        e.Image, Language: e.Language, Rights: e.Rights,
+		People: append(people(lektordir.RoleAuthor, e.Authors),
+			people(lektordir.RoleContributor, e.Contributors)...),
+		Image: e.Image, Language: e.Language, Rights: e.Rights,
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season,
 	}
 	for _, c := range e.Terms {
@@ -224,7 +226,8 @@ func persons(list []feedconv.Person) []string {
 
 // StageImported stages entries that are imported from another reader, the newest first. byLink
 // reports whether the link of the entry at index i identifies it. See [stage.Txn.StageImported].
-func StageImported(ctx context.Context, t *stage.Txn, entries []feedconv.Entry, byLink func(i int) bool) (stage.Result, error) {
+func StageImported(ctx context.Context, t *stage.Txn, entries []feedconv.Entry, byLink func(i int) bool) (stage.Result,
+	error) {
 	imported := make([]stage.ImportedEntry, len(entries))
 	for i := range entries {
 		imported[i] = stage.ImportedEntry{Item: item(&entries[i], nil), ByLink: byLink(i)}

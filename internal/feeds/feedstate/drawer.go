@@ -175,7 +175,8 @@ func IntervalChanged(d *lektordir.Dir, hash string) bool {
 func Trusted(d *lektordir.Dir, hash, setting string) error {
 	parts := []string{"src"}
 	if hash != "" {
-		parts = slices.DeleteFunc([]string{"src", hash, "etc", "fetch", setting}, func(s string) bool { return s == "" })
+		parts = slices.DeleteFunc([]string{"src", hash, "etc", "fetch", setting},
+			func(s string) bool { return s == "" })
 	}
 	return TrustedFile(d, parts...)
 }
@@ -204,7 +205,8 @@ func recordDurably(d *lektordir.Dir, hash, area, name, text string) error {
 	return recordBy(atomicfile.Write, atomicfile.Remove, d, hash, area, name, text)
 }
 
-func recordBy(write func(path string, data []byte) error, remove func(path string) error, d *lektordir.Dir, hash, area, name, text string) error {
+func recordBy(write func(path string, data []byte) error, remove func(path string) error, d *lektordir.Dir, hash, area,
+	name, text string) error {
 	path := filepath.Join(areaDir(d, hash, area), name)
 	old, err := atomicfile.Read(path, max(maxFile, int64(len(text))))
 	if text == "" && errors.Is(err, fs.ErrNotExist) || text != "" && err == nil && string(old) == text {

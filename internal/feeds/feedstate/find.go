@@ -21,7 +21,8 @@ type NotSubscribedError struct {
 
 func (e *NotSubscribedError) Error() string {
 	if e.Setting != "" {
-		return fmt.Sprintf("%s is only for feeds that lektor-fetch fetches, and it does not fetch %s", e.Setting, e.Name)
+		return fmt.Sprintf("%s is only for feeds that lektor-fetch fetches, and it does not fetch %s", e.Setting,
+			e.Name)
 	}
 	return "not subscribed to " + e.Name
 }
@@ -148,7 +149,8 @@ func (f *Finder) likely(name string) (list []string) {
 			continue
 		}
 		url := feedurl.Public(feed.ID)
-		if !slices.ContainsFunc([]string{feed.Alias, feed.Name, url}, func(s string) bool { return strings.Contains(fold(s), part) }) {
+		if !slices.ContainsFunc([]string{feed.Alias, feed.Name, url},
+			func(s string) bool { return strings.Contains(fold(s), part) }) {
 			continue
 		}
 		if len(list) == maxGuesses {
@@ -204,7 +206,8 @@ func (f *Finder) byName(name string) (aliases, names []string) {
 		}
 	}
 	of := func(file string) []string {
-		return slices.DeleteFunc(slices.Clone(f.names[file+"\n"+fold(name)]), func(h string) bool { return !f.includes(h) })
+		return slices.DeleteFunc(slices.Clone(f.names[file+"\n"+fold(name)]),
+			func(h string) bool { return !f.includes(h) })
 	}
 	return of(aliasFile), of("name")
 }
@@ -228,6 +231,7 @@ func ByURL(d *lektordir.Dir) map[string]string {
 // ignoring case. Every feed is in "".
 func InCategory(categories []string, category string) bool {
 	return category == "" || slices.ContainsFunc(categories, func(c string) bool {
-		return strings.EqualFold(c, category) || len(c) > len(category) && c[len(category)] == '/' && strings.EqualFold(c[:len(category)], category)
+		return strings.EqualFold(c, category) || len(c) > len(category) && c[len(category)] == '/' &&
+			strings.EqualFold(c[:len(category)], category)
 	})
 }

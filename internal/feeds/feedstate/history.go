@@ -31,14 +31,15 @@ const areaHistory = "history"
 const (
 	historyFile = "etc/history/follow" // set by the user: on or off
 
-	fileKind       = "kind"         // kind of the feed's document; absent for a plain one
-	filePrev       = "prev-archive" // URL of the archive that the document names
-	fileNextPage   = "next"         // URL of the second page
-	fileBaseline   = "baseline"     // URL of the archive at which automatic walks end, tab, time of the visit that set it
-	fileArchives   = "archives"     // a line for each archive whose entries are stored
-	fileIncomplete = "incomplete"   // URL of the missing archive, tab, reason, tab, time of the record
-	fileRetry      = "retry"        // number of failed walks in a row, tab, time of the next walk
-	fileComplete   = "complete"     // read by lektordir
+	fileKind     = "kind"         // kind of the feed's document; absent for a plain one
+	filePrev     = "prev-archive" // URL of the archive that the document names
+	fileNextPage = "next"         // URL of the second page
+	// URL of the archive at which automatic walks end, tab, time of the visit that set it
+	fileBaseline   = "baseline"
+	fileArchives   = "archives"   // a line for each archive whose entries are stored
+	fileIncomplete = "incomplete" // URL of the missing archive, tab, reason, tab, time of the record
+	fileRetry      = "retry"      // number of failed walks in a row, tab, time of the next walk
+	fileComplete   = "complete"   // read by lektordir
 )
 
 // maxArchives is the maximum size of a record of archives, in bytes.
@@ -100,7 +101,8 @@ func (h *History) SetLinked(l Linked) error {
 	if l == (Linked{}) && !h.Exists() {
 		return nil
 	}
-	err := errors.Join(h.write(filePrev, OneField(l.Prev)), h.write(fileNextPage, OneField(l.Next)), h.write(fileKind, string(l.Kind)))
+	err := errors.Join(h.write(filePrev, OneField(l.Prev)), h.write(fileNextPage, OneField(l.Next)),
+		h.write(fileKind, string(l.Kind)))
 	if l.Prev == "" {
 		err = errors.Join(err, h.ClearGap())
 	}
@@ -176,7 +178,8 @@ func (h *History) Gap() *Gap {
 // Missing records the gap after a walk, and the time of the next automatic walk. It reports whether the
 // gap is new. progress reports whether the walk got further than the previous one; after is the minimum
 // wait that a server asked for.
-func (h *History) Missing(now time.Time, url, reason string, progress bool, after time.Duration) (isNew bool, err error) {
+func (h *History) Missing(now time.Time, url, reason string, progress bool, after time.Duration) (isNew bool,
+	err error) {
 	url, reason = OneField(feedurl.Public(url)), OneField(termsafe.Brief(reason))
 	old := h.Gap()
 	tries := 0
@@ -249,7 +252,8 @@ func (h *History) forget() error {
 		return err
 	}
 	var bad error
-	for _, name := range []string{fileKind, filePrev, fileNextPage, fileBaseline, fileRetry, fileIncomplete, filepath.Base(historyFile)} {
+	for _, name := range []string{fileKind, filePrev, fileNextPage, fileBaseline, fileRetry, fileIncomplete,
+		filepath.Base(historyFile)} {
 		bad = errors.Join(bad, remove(h.path(name)))
 	}
 	return bad
@@ -302,7 +306,8 @@ func (h *History) Archives() (*rfc5005.Record, error) {
 }
 
 // archivesLog are the options of the log of archives.
-var archivesLog = filelog.Options{Valid: func(line []byte) bool { _, ok := parseArchive(line); return ok }, Max: maxArchives}
+var archivesLog = filelog.Options{Valid: func(line []byte) bool { _, ok := parseArchive(line); return ok },
+	Max: maxArchives}
 
 // Store adds an archive to the record. Its entries must be durable. Store does not sync: a lost
 // line costs a request.

@@ -209,7 +209,8 @@ func arrivedSince(d *lektordir.Dir, hash string, last time.Time) ([]arrival, err
 		if err != nil {
 			continue // malformed, or a viewer has just moved it and shown it to the user
 		}
-		out = append(out, arrival{ref, strings.TrimSpace(e.ID), strings.TrimSpace(e.URL()), strings.TrimSpace(e.Title), e.PubDate})
+		out = append(out, arrival{ref, strings.TrimSpace(e.ID), strings.TrimSpace(e.URL()), strings.TrimSpace(e.Title),
+			e.PubDate})
 	}
 	return out, nil
 }
@@ -227,11 +228,13 @@ type pairing struct {
 
 // pairs returns the matching marks and entries.
 func pairs(marks []Mark, arrived []arrival) []pair {
-	p := &pairing{marks: marks, arrived: arrived, markPaired: make([]bool, len(marks)), entryPaired: make([]bool, len(arrived))}
+	p := &pairing{marks: marks, arrived: arrived, markPaired: make([]bool, len(marks)),
+		entryPaired: make([]bool, len(arrived))}
 	p.byID()
 	p.byKey(func(m *Mark) string { return m.URL }, func(a *arrival) string { return a.url })
 	// An entry without guid and link has a digest as its id, which no mark has.
-	p.byKey(func(m *Mark) string { return titleOnly(m.Title, m.URL) }, func(a *arrival) string { return titleOnly(a.title, a.url) })
+	p.byKey(func(m *Mark) string { return titleOnly(m.Title, m.URL) },
+		func(a *arrival) string { return titleOnly(a.title, a.url) })
 	return p.found
 }
 
@@ -261,7 +264,8 @@ func (p *pairing) byID() {
 		entries := at[strings.TrimSpace(mark.ID)]
 		// Some feeds have one guid for many entries: then the URL decides, and a mark without a URL
 		// matches none.
-		if len(entries) > 1 && slices.ContainsFunc(entries, func(i int) bool { return p.arrived[i].url != p.arrived[entries[0]].url }) {
+		if len(entries) > 1 && slices.ContainsFunc(entries,
+			func(i int) bool { return p.arrived[i].url != p.arrived[entries[0]].url }) {
 			entries = slices.DeleteFunc(slices.Clone(entries), func(i int) bool { return p.arrived[i].url != mark.URL })
 		}
 		for _, e := range entries {
@@ -316,7 +320,8 @@ func parseMarks(data []byte) (marks []Mark) {
 		if len(fields) < 4 || CheckFlags(string(fields[0])) != nil {
 			continue
 		}
-		m := Mark{Flags: string(fields[0]), ID: tsv.Unescape(fields[1]), URL: tsv.Unescape(fields[2]), Title: tsv.Unescape(fields[3])}
+		m := Mark{Flags: string(fields[0]), ID: tsv.Unescape(fields[1]), URL: tsv.Unescape(fields[2]),
+			Title: tsv.Unescape(fields[3])}
 		if len(fields) > 4 {
 			if n, err := strconv.ParseInt(string(fields[4]), 10, 64); err == nil {
 				m.Date = time.Unix(n, 0)

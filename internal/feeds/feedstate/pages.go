@@ -64,7 +64,8 @@ func readPage(path string) (*Page, error) {
 	var page Page
 	var tries, next string
 	var err error
-	if page.Article, err = getDoc(path, page.fields(&tries, &next)); page.Article == nil || page.Text != textOf(page.Article) {
+	if page.Article, err = getDoc(path, page.fields(&tries, &next)); page.Article == nil ||
+		page.Text != textOf(page.Article) {
 		return nil, err
 	}
 	page.Tries, _ = strconv.Atoi(tries)

@@ -29,7 +29,8 @@ func Withheld(d *lektordir.Dir, hash string) (why string, err error) {
 		{"etc/fetch/" + fileHeaders, "is fetched with headers of its own"},
 		{"etc/fetch/" + fileFilter, "goes through a filter"},
 	} {
-		if fi, err := os.Lstat(d.Join("src", hash, f.path)); err == nil && (fi.Size() > 0 || !fi.Mode().IsRegular()) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if fi, err := os.Lstat(d.Join("src", hash, f.path)); err == nil && (fi.Size() > 0 || !fi.Mode().IsRegular()) ||
+			err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return f.why, err
 		}
 	}
@@ -104,7 +105,8 @@ func secret(name, value string) bool {
 
 // secretFiles lists the files, relative to src/$feed, that only the user may read if a feed is
 // [Withheld]. They have headers, commands or URLs, which may contain tokens.
-var secretFiles = []string{"id", urlFile, "etc/fetch/" + fileFrom, "etc/fetch/" + fileFinal, "etc/fetch/" + fileMoved, "etc/fetch/" + fileHeaders, "etc/fetch/" + fileFilter}
+var secretFiles = []string{"id", urlFile, "etc/fetch/" + fileFrom, "etc/fetch/" + fileFinal, "etc/fetch/" + fileMoved,
+	"etc/fetch/" + fileHeaders, "etc/fetch/" + fileFilter}
 
 // Exposed returns the secret files of a withheld feed that others may read, relative to the
 // lektor-dir.

@@ -77,7 +77,8 @@ func ReadPush(d *lektordir.Dir, hash string) (Push, error) {
 			continue
 		}
 		port, _ := strconv.Atoi(f[1])
-		p.Clouds = append(p.Clouds, feedconv.Cloud{Domain: f[0], Port: port, Path: f[2], RegisterProcedure: f[3], Protocol: f[4]})
+		p.Clouds = append(p.Clouds, feedconv.Cloud{Domain: f[0], Port: port, Path: f[2], RegisterProcedure: f[3],
+			Protocol: f[4]})
 	}
 	return p, bad
 }
@@ -90,7 +91,8 @@ func (p Push) Write(d *lektordir.Dir, hash string) error {
 		if c.Port != 0 {
 			port = strconv.Itoa(c.Port)
 		}
-		clouds = append(clouds, strings.Join([]string{OneField(c.Domain), port, OneField(c.Path), OneField(c.RegisterProcedure), OneField(c.Protocol)}, "\t"))
+		clouds = append(clouds, strings.Join([]string{OneField(c.Domain), port, OneField(c.Path),
+			OneField(c.RegisterProcedure), OneField(c.Protocol)}, "\t"))
 	}
 	return errors.Join(
 		record(d, hash, areaPush, "cloud", asLines(clouds...)),
@@ -119,7 +121,8 @@ type PushStamp struct{ url, push, paused time.Time }
 
 // StampPush returns the stamp of a feed.
 func StampPush(d *lektordir.Dir, hash string) PushStamp {
-	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(areaDir(d, hash, areaPush)), changed(d.Join("src", hash, pausedFile))}
+	return PushStamp{changed(d.Join("src", hash, urlFile)), changed(areaDir(d, hash, areaPush)),
+		changed(d.Join("src", hash, pausedFile))}
 }
 
 // missedFile, in push/, holds the time of the last [RecordMissed].
@@ -219,7 +222,8 @@ func (r *Registration) files() []registrationFile {
 	return []registrationFile{
 		{"hub", false, &r.Hub}, {"protocol", false, &r.Protocol}, {"topic", false, &r.Topic},
 		{"callback", true, &r.Callback}, {"secret", true, &r.Secret}, {"signature", false, &r.Signature},
-		{"since", false, &r.Since}, {"asked", false, &r.Asked}, {"expires", false, &r.Expires}, {"next", false, &r.Next}, {"notified", false, &r.Notified},
+		{"since", false, &r.Since}, {"asked", false, &r.Asked}, {"expires", false, &r.Expires},
+		{"next", false, &r.Next}, {"notified", false, &r.Notified},
 		{"failures", false, &r.Failures}, {"error", false, &r.Error}, {"state", false, &r.State},
 	}
 }

@@ -203,7 +203,8 @@ func (s *schedule) skip(t time.Time) time.Time {
 
 // save writes everything except the times of the last request and of the next.
 func (s *schedule) save() error {
-	return s.area.save(fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileStatus, fileError, fileFailures, fileGone, fileMoved)
+	return s.area.save(fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileStatus, fileError, fileFailures,
+		fileGone, fileMoved)
 }
 
 // saveTimes writes the times of the last request and of the next.
@@ -242,7 +243,8 @@ const MinInterval = time.Minute
 type ShortIntervalError struct{ Value string }
 
 func (e *ShortIntervalError) Error() string {
-	return fmt.Sprintf("an interval of %s is too short: servers refuse clients that come more often than every %s", e.Value, humanize.ShortDuration(MinInterval))
+	return fmt.Sprintf("an interval of %s is too short: servers refuse clients that come more often than every %s",
+		e.Value, humanize.ShortDuration(MinInterval))
 }
 
 // unitless reports whether an interval has no unit.

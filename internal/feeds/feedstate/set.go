@@ -87,7 +87,8 @@ func (e *UnknownSettingError) Error() string {
 // OfSubscriptions reports whether only a subscription uses a setting. The others also apply to the feeds
 // that other programs deliver.
 func OfSubscriptions(key string) bool {
-	return slices.Contains([]string{fileURL, fileInterval, fileHeaders, fileFilter, fileOrigin, "history", "fulltext", filePaused}, key)
+	return slices.Contains([]string{fileURL, fileInterval, fileHeaders, fileFilter, fileOrigin, "history", "fulltext",
+		filePaused}, key)
 }
 
 func findSetting(key string) (*setting, error) {

@@ -61,7 +61,8 @@ func (s *settings) Interval() time.Duration {
 
 // withheld is [Withheld] for the values of the state.
 func (s *settings) withheld() bool {
-	return s.names[filePrivate] && !strings.EqualFold(strings.TrimSpace(s.get(filePrivate)), "no") || s.get(fileHeaders) != "" || s.get(fileFilter) != "" || ownURL(s.URL())
+	return s.names[filePrivate] && !strings.EqualFold(strings.TrimSpace(s.get(filePrivate)), "no") ||
+		s.get(fileHeaders) != "" || s.get(fileFilter) != "" || ownURL(s.URL())
 }
 
 // save saves the new url after a permanent redirect, unless the user has changed it since it was loaded. The

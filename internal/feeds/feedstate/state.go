@@ -30,7 +30,8 @@ const (
 
 	fileETag     = "etag"     // validators, opaque bytes
 	fileModified = "modified" //
-	fileFinal    = "final"    // the URL that the validators are from, after redirects from url; absent without redirects
+	// the URL that the validators are from, after redirects from url; absent without redirects
+	fileFinal    = "final"
 	fileFrom     = "from"     // the url, a digest of the filter, and Limits, that validators and body belong to
 	fileBody     = "body"     // SHA-256 of the last body, hexadecimal
 	fileStatus   = "status"   // HTTP status of the last response
@@ -78,7 +79,8 @@ func loadState(dir string) (*State, error) {
 		return nil, err
 	}
 	set := loadSettings(a)
-	return &State{area: a, settings: set, lastDocument: &lastDocument{area: a, set: set}, schedule: &schedule{area: a, set: set}}, nil
+	return &State{area: a, settings: set, lastDocument: &lastDocument{area: a, set: set},
+		schedule: &schedule{area: a, set: set}}, nil
 }
 
 // MovedTo returns the new URL if the last event changed the URL, or "". An event changes it if the same

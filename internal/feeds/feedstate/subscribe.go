@@ -333,7 +333,8 @@ func Finish(w *commit.Writer, d *lektordir.Dir, subs []*Subscription) error {
 
 // FinishEach is like [Finish], but calls step for each feed. step must call finish, which renames the url
 // and so subscribes to the feed.
-func FinishEach(w *commit.Writer, d *lektordir.Dir, subs []*Subscription, step func(s *Subscription, finish func() error) error) error {
+func FinishEach(w *commit.Writer, d *lektordir.Dir, subs []*Subscription,
+	step func(s *Subscription, finish func() error) error) error {
 	var all, urls, renamed []string
 	for _, s := range subs {
 		all, urls = append(all, "src/"+s.Hash), append(urls, "src/"+s.Hash+"/etc/fetch")
@@ -596,7 +597,8 @@ func removeSettings(d *lektordir.Dir, hash string) error {
 		}
 	}
 	removeMarkers(d, hash)
-	bad = errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)), atomicfile.SyncDir(dir))
+	bad = errors.Join(bad, HistoryOf(d, hash).forget(), removeSpool(d, hash), remove(d.Join("src", hash, fullTextFile)),
+		atomicfile.SyncDir(dir))
 	if bad != nil {
 		return bad
 	}

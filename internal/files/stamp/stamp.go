@@ -31,7 +31,8 @@ const size = 48
 func like(st *unix.Stat_t, known Stamp) Stamp {
 	var b [size]byte
 	for i, n := range [size / 8]int64{
-		int64(st.Dev), int64(st.Ino), unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim), int64(st.Size), int64(st.Nlink),
+		int64(st.Dev), int64(st.Ino), unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim), int64(st.Size),
+		int64(st.Nlink),
 	} {
 		binary.LittleEndian.PutUint64(b[8*i:], uint64(n))
 	}
@@ -118,7 +119,8 @@ type Reading struct {
 // Begin looks at paths relative to the directory that is open as at, before they are read. known has
 // the stamps that are remembered of them, or is nil.
 func (r Rule) Begin(at int, known []Stamp, paths ...string) *Reading {
-	b := &Reading{Before: make([]Stamp, len(paths)), then: r.Now(), times: make([]Times, len(paths)), at: at, paths: paths}
+	b := &Reading{Before: make([]Stamp, len(paths)), then: r.Now(), times: make([]Times, len(paths)), at: at,
+		paths: paths}
 	copy(b.Before, known)
 	for i, path := range paths {
 		b.Before[i], b.times[i] = LookAgain(at, path, b.Before[i])

@@ -74,7 +74,8 @@ type settling struct {
 
 // Collect starts to collect events, see [Guarded]. If poll is 0, it does not poll.
 func Collect(ctx context.Context, poll time.Duration, notice func(string), broken func(*workers.Panic)) *Events {
-	w := &Events{ctx: ctx, notice: notice, broken: broken, pending: map[string]bool{}, added: map[string]bool{}, wake: make(chan struct{}, 1), poll: poll, ended: make(chan struct{})}
+	w := &Events{ctx: ctx, notice: notice, broken: broken, pending: map[string]bool{}, added: map[string]bool{},
+		wake: make(chan struct{}, 1), poll: poll, ended: make(chan struct{})}
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {
 		close(w.ended)

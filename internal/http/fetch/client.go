@@ -370,11 +370,13 @@ func (x *exchange) follow(u *url.URL, origin string, hop func(u *url.URL) (next 
 			return err
 		}
 		if visited[next.String()] {
-			return &httpmsg.RedirectError{URL: feedurl.Display(u), Target: next.String(), Reason: "it is a redirect loop (the server may require a cookie, and lektor stores none)"}
+			return &httpmsg.RedirectError{URL: feedurl.Display(u), Target: next.String(),
+				Reason: "it is a redirect loop (the server may require a cookie, and lektor stores none)"}
 		}
 		u = next
 	}
-	return &httpmsg.LimitError{URL: feedurl.Display(first), Limit: "redirects", Max: int64(most), Flag: httpmsg.FlagMaxRedirects}
+	return &httpmsg.LimitError{URL: feedurl.Display(first), Limit: "redirects", Max: int64(most),
+		Flag: httpmsg.FlagMaxRedirects}
 }
 
 // request returns a GET request for u.
@@ -411,7 +413,8 @@ func (c *Client) Get(ctx context.Context, r *httpmsg.Request) (*httpmsg.Response
 		return c.getFile(r, rest)
 	case "exec":
 		if !r.AllowExec {
-			return nil, &feedurl.Error{URL: r.URL, Reason: "commands are run only for a subscription in a directory that nobody else can write to"}
+			return nil, &feedurl.Error{URL: r.URL,
+				Reason: "commands are run only for a subscription in a directory that nobody else can write to"}
 		}
 		return c.getExec(ctx, r, rest)
 	}
@@ -590,7 +593,8 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, con
 		res.Warnings = append(res.Warnings, b.warnings...)
 		if b.cut != nil {
 			res.Truncated = true
-			res.Warnings = append(res.Warnings, fmt.Sprintf("the document was cut off or damaged after %d bytes (%v)", len(b.data), b.cut))
+			res.Warnings = append(res.Warnings, fmt.Sprintf("the document was cut off or damaged after %d bytes (%v)",
+				len(b.data), b.cut))
 		}
 	case http.StatusNotModified:
 		if !conditional {
@@ -601,12 +605,14 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, con
 			return nil, errOtherDocument
 		}
 		res.NotModified = true
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
 		next, err := redirected(u, resp, fail)
 		if err != nil {
 			return nil, err
 		}
-		return &redirect{next, resp.StatusCode == http.StatusMovedPermanently || resp.StatusCode == http.StatusPermanentRedirect}, nil
+		return &redirect{next, resp.StatusCode == http.StatusMovedPermanently ||
+			resp.StatusCode == http.StatusPermanentRedirect}, nil
 	default:
 		return nil, fail("")
 	}
@@ -682,9 +688,11 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 	}
 	req = req.WithContext(traced)
 	// A literal private address cannot have a public one, so strict need not try it.
-	if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && ctx == x.ctx && x.c.cfg.Dial == nil && standingOf(addr, x.c.cfg.AllowPrivate) != public {
+	if addr, err := netip.ParseAddr(req.URL.Hostname()); err == nil && ctx == x.ctx && x.c.cfg.Dial == nil &&
+		standingOf(addr, x.c.cfg.AllowPrivate) != public {
 		if !x.privateOK {
-			return nil, &httpmsg.PrivateError{Addr: addr.Unmap(), Never: standingOf(addr, x.c.cfg.AllowPrivate) == never}
+			return nil, &httpmsg.PrivateError{Addr: addr.Unmap(),
+				Never: standingOf(addr, x.c.cfg.AllowPrivate) == never}
 		}
 		return x.c.open.RoundTrip(req)
 	}

@@ -120,7 +120,8 @@ func plausible(coding string, b []byte) bool {
 		}
 	case "zstd":
 		// Skippable frames (0x184d2a5?) may come first.
-		if bytes.HasPrefix(b, zstdMagic) || len(b) >= 4 && b[0]&0xf0 == 0x50 && b[1] == 0x2a && b[2] == 0x4d && b[3] == 0x18 {
+		if bytes.HasPrefix(b, zstdMagic) || len(b) >= 4 && b[0]&0xf0 == 0x50 && b[1] == 0x2a && b[2] == 0x4d &&
+			b[3] == 0x18 {
 			return false
 		}
 	case "br":
@@ -169,7 +170,8 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	over := func(limit string, most int64, flag string) error {
 		return &httpmsg.LimitError{URL: feedurl.Display(u), Limit: limit, Max: most, Flag: flag}
 	}
-	maxBytes, maxDecoded, flagBytes, flagDecoded := cfg.MaxBytes, cfg.MaxDecoded, httpmsg.FlagMaxBytes, httpmsg.FlagMaxDecoded
+	maxBytes, maxDecoded, flagBytes, flagDecoded := cfg.MaxBytes, cfg.MaxDecoded, httpmsg.FlagMaxBytes,
+		httpmsg.FlagMaxDecoded
 	if x.page && maxBytes > MaxPage {
 		maxBytes, flagBytes = MaxPage, ""
 	}
@@ -185,7 +187,8 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	b := &body{}
 	cs := codings(resp.Header)
 	if len(cs) > maxCodings {
-		return nil, &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: strings.Join(cs, ", "), Err: errors.New("too many codings")}
+		return nil, &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: strings.Join(cs, ", "),
+			Err: errors.New("too many codings")}
 	}
 	d := &decoders{Reader: wire}
 	defer d.close()
@@ -258,7 +261,8 @@ func (x *exchange) cut(u *url.URL, b *body, wire *wireReader, cs []string, err e
 		b.cut = err
 		return b, nil
 	case wire.err != nil && wire.err != io.EOF || len(cs) == 0:
-		return nil, &httpmsg.NetError{URL: feedurl.Display(u), Kind: httpmsg.KindProtocol, Err: fmt.Errorf("it was cut off before the document began: %w", err)}
+		return nil, &httpmsg.NetError{URL: feedurl.Display(u), Kind: httpmsg.KindProtocol,
+			Err: fmt.Errorf("it was cut off before the document began: %w", err)}
 	case wire.n == 0:
 		return b, nil // an empty body with a Content-Encoding
 	}
@@ -278,7 +282,8 @@ func decoder(coding string, r io.Reader) (io.ReadCloser, error) {
 	case "zstd":
 		// One goroutine and small buffers, as many feeds are decoded concurrently. The window limit
 		// bounds the memory.
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(zstdWindow))
 		if err != nil {
 			return nil, err
 		}

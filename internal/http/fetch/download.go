@@ -89,7 +89,8 @@ func (c *Client) Download(ctx context.Context, d *Download, begin func(Piece) (i
 	for range maxPieces {
 		before := at.piece.At
 		err := at.exchange(ctx, u, d.Origin)
-		if lost := (*CutError)(nil); errors.As(err, &lost) && cuts < maxCuts && at.piece.At > before && at.piece.Validator != "" {
+		if lost := (*CutError)(nil); errors.As(err, &lost) && cuts < maxCuts && at.piece.At > before &&
+			at.piece.Validator != "" {
 			cuts++
 			continue
 		}
@@ -158,7 +159,8 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 		switch {
 		case d.piece.At == 0:
 			return nil, fail("a part, although the whole file was requested")
-		case !ok, from != d.piece.At, total >= 0 && d.piece.Total >= 0 && total != d.piece.Total, length >= 0 && length != to-from+1, !d.same(resp.Header):
+		case !ok, from != d.piece.At, total >= 0 && d.piece.Total >= 0 && total != d.piece.Total, length >= 0 &&
+			length != to-from+1, !d.same(resp.Header):
 			drain(resp)
 			return nil, errAnotherRange
 		}
@@ -173,7 +175,8 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 		}
 		drain(resp)
 		return nil, errAnotherRange
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
 		return redirected(u, resp, fail)
 	default:
 		return nil, fail("")
@@ -181,7 +184,8 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 	if codings := codings(resp.Header); len(codings) > 0 {
 		return nil, fail("it is compressed, although that was not requested (" + strings.Join(codings, ", ") + ")")
 	}
-	limit := &httpmsg.LimitError{URL: feedurl.Display(u), Limit: "bytes transferred", Max: x.c.cfg.MaxBytes, Flag: httpmsg.FlagMaxBytes}
+	limit := &httpmsg.LimitError{URL: feedurl.Display(u), Limit: "bytes transferred", Max: x.c.cfg.MaxBytes,
+		Flag: httpmsg.FlagMaxBytes}
 	if piece.Total > x.c.cfg.MaxBytes {
 		return nil, limit
 	}
@@ -251,7 +255,8 @@ func (d *download) same(h http.Header) bool {
 // strong returns a validator with which the rest of the file can be requested: a strong entity tag,
 // or a Last-Modified date that was at least a second old (RFC 9110, section 8.8.2.2).
 func strong(h http.Header) string {
-	if tag := httpmsg.Validator(h.Get("Etag")); strings.HasPrefix(tag, `"`) && len(tag) > 2 && strings.HasSuffix(tag, `"`) {
+	if tag := httpmsg.Validator(h.Get("Etag")); strings.HasPrefix(tag, `"`) && len(tag) > 2 &&
+		strings.HasSuffix(tag, `"`) {
 		return tag
 	}
 	if h.Get("Etag") != "" {

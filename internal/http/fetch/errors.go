@@ -36,11 +36,14 @@ func (x *exchange) classify(u *url.URL, err error) error {
 		} else if x.answered {
 			what = "only the header of the response"
 		}
-		return &httpmsg.NetError{URL: name, Kind: httpmsg.KindTimeout, Err: fmt.Errorf("%s within %s", what, x.c.cfg.Deadline)}
+		return &httpmsg.NetError{URL: name, Kind: httpmsg.KindTimeout,
+			Err: fmt.Errorf("%s within %s", what, x.c.cfg.Deadline)}
 	}
 	// net/http has no types for these.
-	if s := err.Error(); strings.Contains(s, "response headers exceeded") || strings.Contains(s, "response header list larger") {
-		return &httpmsg.LimitError{URL: name, Limit: "bytes of response header", Max: x.c.cfg.MaxHeader, Flag: httpmsg.FlagMaxHeader}
+	if s := err.Error(); strings.Contains(s, "response headers exceeded") ||
+		strings.Contains(s, "response header list larger") {
+		return &httpmsg.LimitError{URL: name, Limit: "bytes of response header", Max: x.c.cfg.MaxHeader,
+			Flag: httpmsg.FlagMaxHeader}
 	}
 	e := &httpmsg.NetError{URL: name, Kind: httpmsg.KindProtocol, Err: err}
 	var dns *net.DNSError
@@ -65,5 +68,6 @@ func (x *exchange) classify(u *url.URL, err error) error {
 
 // statusError returns the error for a response without a document.
 func statusError(u string, status int, retryAfter time.Duration, detail string) error {
-	return &httpmsg.StatusError{URL: u, Status: status, Text: http.StatusText(status), RetryAfter: retryAfter, Detail: detail}
+	return &httpmsg.StatusError{URL: u, Status: status, Text: http.StatusText(status), RetryAfter: retryAfter,
+		Detail: detail}
 }

@@ -40,7 +40,8 @@ func (p pause) until() time.Time {
 }
 
 func newGates(cfg Config) *gates {
-	return &gates{cfg: cfg, places: limiter.New(limiter.Options{All: limiter.Unlimited, Each: cfg.PerHost}), pauses: map[string]pause{}}
+	return &gates{cfg: cfg, places: limiter.New(limiter.Options{All: limiter.Unlimited, Each: cfg.PerHost}),
+		pauses: map[string]pause{}}
 }
 
 // enter waits for a place at host and for the end of its pause. leave releases the place and starts

@@ -132,9 +132,11 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 	case parent.Err() != nil:
 		return nil, fmt.Errorf("%s: %w", name, context.Cause(parent))
 	case err != nil && errors.Is(cause, errDeadline):
-		return nil, &httpmsg.NetError{URL: name, Kind: httpmsg.KindTimeout, Err: fmt.Errorf("the command did not end within %s", c.cfg.Deadline)}
+		return nil, &httpmsg.NetError{URL: name, Kind: httpmsg.KindTimeout,
+			Err: fmt.Errorf("the command did not end within %s", c.cfg.Deadline)}
 	case err != nil:
-		return nil, &httpmsg.CommandError{What: what, Command: command, Err: err, Stderr: termsafe.Brief(string(stderr.b))}
+		return nil, &httpmsg.CommandError{What: what, Command: command, Err: err,
+			Stderr: termsafe.Brief(string(stderr.b))}
 	}
 	return out.b.Bytes(), nil
 }

@@ -86,7 +86,8 @@ func (c *Client) Post(ctx context.Context, p *Post) (*Answer, error) {
 }
 
 // redirectCodes are the statuses of a redirect.
-var redirectCodes = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect, http.StatusPermanentRedirect, http.StatusSeeOther}
+var redirectCodes = []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect,
+	http.StatusPermanentRedirect, http.StatusSeeOther}
 
 // post makes one request of Post.
 func (x *exchange) post(u *url.URL, p *Post, header http.Header) (*url.URL, *Answer, error) {

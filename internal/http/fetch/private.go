@@ -150,7 +150,8 @@ func RefusesHost(raw string, allow []netip.Prefix) (why string, addr netip.Addr)
 		}
 		return "", netip.Addr{}
 	}
-	if addr = addr.Unmap().WithZone(""); !Private(addr) || slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Contains(addr) }) {
+	if addr = addr.Unmap().WithZone(""); !Private(addr) ||
+		slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 		return "", netip.Addr{}
 	}
 	return addr.String() + " is in a private network", addr

@@ -159,7 +159,8 @@ type RedirectError struct {
 }
 
 func (e *RedirectError) Error() string {
-	return fmt.Sprintf("%s: the redirect to %q was not followed: %s", feedurl.Brief(e.URL), feedurl.Brief(e.Target), e.Reason)
+	return fmt.Sprintf("%s: the redirect to %q was not followed: %s", feedurl.Brief(e.URL), feedurl.Brief(e.Target),
+		e.Reason)
 }
 
 // FlagAllow is the name of the flag that permits private addresses, without dashes.
@@ -203,7 +204,8 @@ type DecodeError struct {
 }
 
 func (e *DecodeError) Error() string {
-	return fmt.Sprintf("%s: the body cannot be decoded as %q: %v", feedurl.Brief(e.URL), feedurl.Brief(e.Encoding), e.Err)
+	return fmt.Sprintf("%s: the body cannot be decoded as %q: %v", feedurl.Brief(e.URL), feedurl.Brief(e.Encoding),
+		e.Err)
 }
 
 func (e *DecodeError) Unwrap() error { return e.Err }
@@ -218,7 +220,8 @@ type HostDelayError struct {
 }
 
 func (e *HostDelayError) Error() string {
-	return fmt.Sprintf("%s: no request was made: %s answered %d to another request and asks for a pause of %s", feedurl.Brief(e.URL), e.Host, e.Status, humanize.ShortDuration(e.Left))
+	return fmt.Sprintf("%s: no request was made: %s answered %d to another request and asks for a pause of %s",
+		feedurl.Brief(e.URL), e.Host, e.Status, humanize.ShortDuration(e.Left))
 }
 
 // CommandError is a command (an exec: source or a filter) that failed.
@@ -244,7 +247,8 @@ func (e *CommandError) Unwrap() error { return e.Err }
 // rather than this machine's files, the user's arguments, or the end of ctx.
 func Remote(err error) bool {
 	return errors.As(err, new(*StatusError)) || errors.As(err, new(*LimitError)) || errors.As(err, new(*NetError)) ||
-		errors.As(err, new(*RedirectError)) || errors.As(err, new(*PrivateError)) || errors.As(err, new(*DecodeError)) ||
+		errors.As(err, new(*RedirectError)) || errors.As(err, new(*PrivateError)) ||
+		errors.As(err, new(*DecodeError)) ||
 		errors.As(err, new(*HostDelayError)) || errors.As(err, new(*TypeError)) || errors.As(err, new(*CommandError))
 }
 

@@ -47,7 +47,8 @@ func (r *Result) First(pageURL string) int {
 func (l Link) ofComments() bool {
 	title := strings.ToLower(l.Title)
 	return strings.Contains(strings.ToLower(l.URL), "/comments/") ||
-		slices.ContainsFunc([]string{"comment", "kommentar", "coment", "commenti", "reacties", "komentar", "комментар", "コメント", "评论"}, func(word string) bool { return strings.Contains(title, word) })
+		slices.ContainsFunc([]string{"comment", "kommentar", "coment", "commenti", "reacties", "komentar", "комментар",
+			"コメント", "评论"}, func(word string) bool { return strings.Contains(title, word) })
 }
 
 // OneFeed reports whether all feeds of a page are the same one in several formats: their titles are
@@ -85,9 +86,13 @@ func (l Link) format() string {
 
 // subject returns the title of the link without names and versions of formats, in lower case.
 func (l Link) subject() string {
-	words := strings.FieldsFunc(strings.ToLower(l.Title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '.' })
+	words := strings.FieldsFunc(strings.ToLower(l.Title), func(r rune) bool {
+		return !unicode.IsLetter(r) &&
+			!unicode.IsNumber(r) && r != '.'
+	})
 	words = slices.DeleteFunc(words, func(word string) bool {
-		return slices.Contains([]string{"atom", "json", "rss", "rss2", "xml", "rdf", "feed", "feeds", "0.91", "0.92", "1.0", "1.1", "2.0"}, word)
+		return slices.Contains([]string{"atom", "json", "rss", "rss2", "xml", "rdf", "feed", "feeds", "0.91", "0.92",
+			"1.0", "1.1", "2.0"}, word)
 	})
 	return strings.Join(words, " ")
 }

@@ -84,7 +84,8 @@ func Page(body []byte, pageURL, contentType string) Result {
 	if err != nil {
 		text = body
 	}
-	s := scanner{Result: Result{Limit: limit}, z: html.NewTokenizer(bytes.NewReader(text)), seen: map[string]bool{}, hrefs: map[string]bool{}}
+	s := scanner{Result: Result{Limit: limit}, z: html.NewTokenizer(bytes.NewReader(text)), seen: map[string]bool{},
+		hrefs: map[string]bool{}}
 	if base, err := url.Parse(strings.TrimSpace(pageURL)); err == nil {
 		s.base = base
 	}
@@ -97,14 +98,16 @@ func Page(body []byte, pageURL, contentType string) Result {
 		}
 		s.Guessed = len(s.Feeds) > 0
 	}
-	s.Challenge = slices.ContainsFunc(challenges, func(title string) bool { return strings.HasPrefix(strings.ToLower(s.Title), title) })
+	s.Challenge = slices.ContainsFunc(challenges,
+		func(title string) bool { return strings.HasPrefix(strings.ToLower(s.Title), title) })
 	return s.Result
 }
 
 // challenges are the beginnings of the titles of such pages, in lower case: of Cloudflare, DDoS-Guard,
 // Anubis, Vercel and Imperva.
 var challenges = []string{
-	"just a moment...", "attention required! | cloudflare", "please wait... | cloudflare", "checking your browser", "ddos-guard",
+	"just a moment...", "attention required! | cloudflare", "please wait... | cloudflare", "checking your browser",
+	"ddos-guard",
 	"making sure you're not a bot", "vercel security checkpoint", "pardon our interruption",
 }
 

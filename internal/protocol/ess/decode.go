@@ -243,7 +243,8 @@ func (d *decoder) value(f []byte, n int64, huge bool) {
 	d.warnEmpty()
 	d.checkPlain(f)
 	if !d.pending.set {
-		d.pending.set, d.pending.n, d.pending.absurd = true, n, huge || d.build-n < firstMinute || d.build-n > lastMinute
+		d.pending.set, d.pending.n, d.pending.absurd = true, n, huge || d.build-n < firstMinute ||
+			d.build-n > lastMinute
 		d.pending.line, d.pending.field = d.at, d.fields
 		return
 	}
@@ -322,7 +323,8 @@ func (d *decoder) beginURL() {
 	case d.urls == 1 && d.url.pairs > 1:
 		d.doc.URL = d.url.feed
 		if d.strict {
-			d.warnAt(d.url.line, d.url.field, "several entries follow the URL, as in an ESS, but it is not the only URL")
+			d.warnAt(d.url.line, d.url.field,
+				"several entries follow the URL, as in an ESS, but it is not the only URL")
 		}
 	}
 	d.urls++

@@ -224,7 +224,8 @@ func EscapeURL(url string) string {
 
 // special reports whether a character must be escaped in a URL field.
 func special(r rune) bool {
-	return r <= ' ' || r == ',' || r >= 0x7f && r <= 0xa0 || r == utf8.RuneError || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0xfeff
+	return r <= ' ' || r == ',' || r >= 0x7f && r <= 0xa0 || r == utf8.RuneError || r >= 0x2028 && r <= 0x202e ||
+		r >= 0x2066 && r <= 0x2069 || r == 0xfeff
 }
 
 // HasScheme reports whether a field begins with a URL scheme (RFC 3986, section 3.1) and a

@@ -58,7 +58,8 @@ func newTop(n, keep int) *Top { return (&Top{n: n, keep: keep, builds: map[strin
 // Again returns an empty Top with the build times of t. t must not be used afterwards. If
 // the same documents are added again, no entry stops counting, so none is lost.
 func (t *Top) Again() *Top {
-	return &Top{n: t.n, keep: t.keep, builds: t.builds, held: map[FeedEntry]times{}, cut: FeedEntry{Entry: Entry{Minute: math.MinInt64}}}
+	return &Top{n: t.n, keep: t.keep, builds: t.builds, held: map[FeedEntry]times{},
+		cut: FeedEntry{Entry: Entry{Minute: math.MinInt64}}}
 }
 
 // Lost reports whether there are fewer than N entries because entries were dropped.

@@ -98,7 +98,8 @@ func zone(s string) (time.Duration, bool) {
 func IsNSS(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("()+,-.:=@;$_!*'", c) >= 0:
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9',
+			strings.IndexByte("()+,-.:=@;$_!*'", c) >= 0:
 		case c == '%':
 			if i+2 >= len(s) || s[i+1:i+3] == "00" || strings.Trim(s[i+1:i+3], "0123456789abcdefABCDEF") != "" {
 				return false

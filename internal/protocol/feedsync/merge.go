@@ -274,7 +274,8 @@ func (it *Item) with(conflicts []*Conflict, flag bool) *Item {
 
 // asConflict returns the item in the form of a conflict of another item (section 5.2).
 func (it *Item) asConflict() *Conflict {
-	return &Conflict{Version: it.Version, Update: it.Head(), Updates: it.earlierUpdates(), Deleted: it.Deleted, Parent: it.Parent, content: it.content, notes: it.notes()}
+	return &Conflict{Version: it.Version, Update: it.Head(), Updates: it.earlierUpdates(), Deleted: it.Deleted,
+		Parent: it.Parent, content: it.content, notes: it.notes()}
 }
 
 // unite returns the winner with the conflicts of both items, and with the loser if the two
@@ -356,5 +357,6 @@ func (c *Conflict) Loser(id string) (*Item, error) {
 	if c.content == nil {
 		return nil, fmt.Errorf("item %s: its conflict by %s has no content", brief(id), cmp.Or(c.By, "nobody"))
 	}
-	return &Item{ID: id, Version: c.Version, Deleted: c.Deleted, Parent: c.Parent, History: append([]Update{c.Update}, c.Updates...), content: c.content}, nil
+	return &Item{ID: id, Version: c.Version, Deleted: c.Deleted, Parent: c.Parent,
+		History: append([]Update{c.Update}, c.Updates...), content: c.content}, nil
 }

@@ -181,7 +181,8 @@ func (it *Item) Blank(content []byte) (*Item, error) {
 	next, err := it.Recast(content)
 	next.Conflicts = nil
 	for _, c := range it.Conflicts {
-		next.Conflicts = append(next.Conflicts, &Conflict{Version: c.Version, Update: c.Update, Deleted: c.Deleted, content: next.content})
+		next.Conflicts = append(next.Conflicts, &Conflict{Version: c.Version, Update: c.Update, Deleted: c.Deleted,
+			content: next.content})
 	}
 	return next, err
 }
@@ -352,10 +353,12 @@ func (d *Document) Faults() []Problem {
 	out := slices.Clip(d.Problems)
 	if d.Plain > 0 {
 		out = append(out, Problem{Line: d.plainLine, Warning: true,
-			Reason: fmt.Sprintf("%s without sx:sync (section 2.3), not merged", humanize.Count(d.Plain, d.Kind.String()))})
+			Reason: fmt.Sprintf("%s without sx:sync (section 2.3), not merged",
+				humanize.Count(d.Plain, d.Kind.String()))})
 	}
 	if d.dateLine > 0 {
-		out = append(out, Problem{Line: d.dateLine, Warning: true, Reason: "a date is not in GMT with a year of four digits (section 1.2)"})
+		out = append(out, Problem{Line: d.dateLine, Warning: true,
+			Reason: "a date is not in GMT with a year of four digits (section 1.2)"})
 	}
 	return out
 }

@@ -108,7 +108,8 @@ func asUTF8(data []byte) []byte {
 	}
 	declaration, _, _ := bytes.Cut(data[:min(len(data), 200)], []byte("?>"))
 	encoding := ""
-	if e, err := readElement(slices.Concat([]byte("<x"), bytes.TrimPrefix(declaration, []byte("<?xml")), []byte("/>"))); err == nil {
+	if e, err := readElement(slices.Concat([]byte("<x"), bytes.TrimPrefix(declaration, []byte("<?xml")),
+		[]byte("/>"))); err == nil {
 		encoding = strings.ToLower(e.attr("", "encoding"))
 	}
 	if !utf16 && (encoding == "" || encoding == "utf-8" || encoding == "us-ascii") {
@@ -188,7 +189,8 @@ func (p *parser) text(t xml.CharData) {
 
 // start handles a start tag.
 func (p *parser) start(t xml.StartElement, line int) error {
-	if len(p.open) == 0 && p.d != nil && t.Name.Space != Namespace && t.Name.Space != namespaceHTTP && t.Name.Space != LektorNamespace {
+	if len(p.open) == 0 && p.d != nil && t.Name.Space != Namespace && t.Name.Space != namespaceHTTP &&
+		t.Name.Space != LektorNamespace {
 		p.reader.root = t.Name.Space
 	}
 	e, err := p.element(t, line)
@@ -319,7 +321,8 @@ func (p *parser) end() {
 		if it := p.item(&o); it != nil {
 			parent.items = append(parent.items, it)
 		}
-	case p.d != nil && o.is(Namespace, "sharing") && (parent.role == roleRoot || parent.role == roleHead || parent.role == roleContainer && p.d.Kind == RSS) && p.sharing(o.element, parent.role):
+	case p.d != nil && o.is(Namespace, "sharing") && (parent.role == roleRoot || parent.role == roleHead ||
+		parent.role == roleContainer && p.d.Kind == RSS) && p.sharing(o.element, parent.role):
 	case o.role == roleHead && p.d.head == nil:
 		p.d.head = o.element
 	default:

@@ -278,7 +278,8 @@ func (p *parser) sharing(e *element, around role) bool {
 	if window := value("window"); window != "" {
 		var err error
 		if s.Window, err = strconv.Atoi(window); err != nil || s.Window < 0 {
-			p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("the window %q is not a number of days", brief(window))})
+			p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("the window %q is not a number of days",
+				brief(window))})
 			s.Window = 0
 		}
 	}
@@ -310,7 +311,8 @@ func (p *parser) date(e *element, name string) time.Time {
 	}
 	t, ok := ParseDate(value)
 	if !ok {
-		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("%s has the date %q, which is not in the form of RFC 822", name, brief(value))})
+		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("%s has the date %q, which is not in the form of RFC 822",
+			name, brief(value))})
 	} else if !inForm(value) {
 		p.d.dateLine = cmp.Or(p.d.dateLine, e.line)
 	}
@@ -320,7 +322,8 @@ func (p *parser) date(e *element, name string) time.Time {
 // related parses an sx:related (section 2.2).
 func (p *parser) related(e *element) {
 	value := func(name string) string { return strings.Trim(e.attr("", name), space) }
-	r := Related{Link: value("link"), Title: value("title"), Type: value("type"), Since: p.date(e, "since"), Until: p.date(e, "until")}
+	r := Related{Link: value("link"), Title: value("title"), Type: value("type"), Since: p.date(e, "since"),
+		Until: p.date(e, "until")}
 	bad := ""
 	switch {
 	case r.Link == "":

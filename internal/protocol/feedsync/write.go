@@ -224,12 +224,14 @@ func (d *Document) sharingElement() *element {
 	if s == nil || d.sharing != nil {
 		return d.sharing
 	}
-	e := sx("sharing").with("since", FormatDate(s.Since)).with("until", FormatDate(s.Until)).with("version", SpecVersion)
+	e := sx("sharing").with("since", FormatDate(s.Since)).with("until", FormatDate(s.Until)).with("version",
+		SpecVersion)
 	if s.Window > 0 {
 		e.with("window", strconv.Itoa(s.Window))
 	}
 	for _, r := range s.Related {
-		e.add(sx("related").with("link", r.Link).with("type", r.Type).with("title", r.Title).with("since", FormatDate(r.Since)).with("until", FormatDate(r.Until)))
+		e.add(sx("related").with("link", r.Link).with("type", r.Type).with("title", r.Title).with("since",
+			FormatDate(r.Since)).with("until", FormatDate(r.Until)))
 	}
 	return e
 }

@@ -190,7 +190,10 @@ func (e *element) attr(space, local string) string {
 func (e *element) tidy(all bool) {
 	all = all || slices.ContainsFunc(e.kids, func(k node) bool { return k.element != nil })
 	if all {
-		e.kids = slices.DeleteFunc(e.kids, func(k node) bool { return k.element == nil && strings.Trim(k.text, space) == "" })
+		e.kids = slices.DeleteFunc(e.kids, func(k node) bool {
+			return k.element == nil &&
+				strings.Trim(k.text, space) == ""
+		})
 	}
 }
 
@@ -309,12 +312,14 @@ func readElement(text []byte) (*element, error) {
 const space = " \t\r\n"
 
 func isChar(r rune) bool {
-	return r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD || r >= 0x10000 && r <= 0x10FFFF
+	return r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD ||
+		r >= 0x10000 && r <= 0x10FFFF
 }
 
 var (
 	escapeText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")
-	escapeAttr = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\t", "&#9;", "\n", "&#10;", "\r", "&#13;")
+	escapeAttr = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;",
+		"\t", "&#9;", "\n", "&#10;", "\r", "&#13;")
 )
 
 // writable drops characters that XML cannot contain.

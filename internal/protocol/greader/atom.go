@@ -86,9 +86,12 @@ type atomSource struct {
 // atomOf returns an item as an entry of Atom.
 func atomOf(i Item) atomEntry {
 	e := atomEntry{
-		Crawled: i.CrawlTimeMsec, ID: i.ID, Title: atomText{Text: i.Title}, Published: atomTime(i.Published), Updated: atomTime(i.Updated),
-		Links: append(atomLinks("alternate", i.Alternate), atomLinks("enclosure", i.Enclosure)...), Content: atomText{"html", i.Summary.Content},
-		Source: atomSource{Stream: i.Origin.StreamID, ID: "tag:google.com,2005:reader/" + i.Origin.StreamID, Title: i.Origin.Title},
+		Crawled: i.CrawlTimeMsec, ID: i.ID, Title: atomText{Text: i.Title}, Published: atomTime(i.Published),
+		Updated: atomTime(i.Updated),
+		Links:   append(atomLinks("alternate", i.Alternate), atomLinks("enclosure", i.Enclosure)...),
+		Content: atomText{"html", i.Summary.Content},
+		Source: atomSource{Stream: i.Origin.StreamID, ID: "tag:google.com,2005:reader/" + i.Origin.StreamID,
+			Title: i.Origin.Title},
 	}
 	if i.Author != "" {
 		e.Author = &atomAuthor{i.Author}

@@ -286,7 +286,8 @@ func age(op, value string) (text, joins string, err error) {
 	low, high, ok := strings.Cut(value, ":")
 	from, err1 := strconv.Atoi(low)
 	to, err2 := strconv.Atoi(high)
-	if op != "between" && (ok || err1 != nil) || op == "between" && (!ok || err1 != nil || err2 != nil) || from < 0 || to < 0 || max(from, to) > 1e6 {
+	if op != "between" && (ok || err1 != nil) || op == "between" && (!ok || err1 != nil || err2 != nil) || from < 0 ||
+		to < 0 || max(from, to) > 1e6 {
 		return "", "", errOp
 	}
 	since := func(days int) string { return fmt.Sprintf("since:%dd", days) }
@@ -324,7 +325,8 @@ func enclosure(attribute, op, value string) (text, joins string, err error) {
 		return negate("has:enclosure", op == "="), "", nil
 	case (op == "=~" || op == "!~") && (value == "." || value == ".+"):
 		return negate("has:enclosure", op == "!~"), "", nil
-	case attribute == "enclosure_type" && (op == "=~" || op == "!~") && (kind == "audio" || kind == "video" || kind == "image"):
+	case attribute == "enclosure_type" && (op == "=~" || op == "!~") &&
+		(kind == "audio" || kind == "video" || kind == "image"):
 		return negate("has:"+kind, op == "!~"), "", nil
 	}
 	return "", "", errNone

@@ -182,7 +182,8 @@ func NewsboatConfig(config string) (c Config) {
 			c.Cache = t[1]
 		case "urls-source":
 			if t[1] != "local" {
-				c.Notes = append(c.Notes, "its feeds come from "+t[1]+" and cannot be read here: export them from there as OPML, and import this")
+				c.Notes = append(c.Notes,
+					"its feeds come from "+t[1]+" and cannot be read here: export them from there as OPML, and import this")
 			}
 		case "ignore-article":
 			c.Rules = append(c.Rules, ignored(oneLine(line), t[1:]))
@@ -193,7 +194,8 @@ func NewsboatConfig(config string) (c Config) {
 		}
 	}
 	if keys > 0 {
-		c.Notes = append(c.Notes, humanize.Count(keys, "line")+" bind-key or macro not imported: set keys in etc/view/keys, see lektor-view-tui(1)")
+		c.Notes = append(c.Notes, humanize.Count(keys,
+			"line")+" bind-key or macro not imported: set keys in etc/view/keys, see lektor-view-tui(1)")
 	}
 	return c
 }

@@ -93,7 +93,9 @@ func R2ESeen(data []byte) (items []Item, notes []string, err error) {
 			items = append(items, i)
 		}
 		if digests > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %s without an identifier were mailed; if the feed still lists them, they stay unread", oneLine(f.Name), humanize.Count(digests, "entry")))
+			notes = append(notes,
+				fmt.Sprintf("%s: %s without an identifier were mailed; if the feed still lists them, they stay unread",
+					oneLine(f.Name), humanize.Count(digests, "entry")))
 		}
 	}
 	return items, notes, nil

@@ -88,7 +88,8 @@ func SfeedItems(feed, data string, read func(url string) bool) (items []Item) {
 		}
 		if i.Read = url != "" && read(url); !i.Read {
 			f = append(f, "", "", "")
-			i.Text = &Text{Author: sfeedText(f[6]), Content: sfeedText(f[3]), Plain: f[4] != "html", Categories: strings.FieldsFunc(f[8], func(r rune) bool { return r == '|' })}
+			i.Text = &Text{Author: sfeedText(f[6]), Content: sfeedText(f[3]), Plain: f[4] != "html",
+				Categories: strings.FieldsFunc(f[8], func(r rune) bool { return r == '|' })}
 			if f[7] != "" {
 				i.Text.Enclosures = []Enclosure{{URL: f[7], Length: -1}}
 			}

@@ -139,7 +139,8 @@ func Stream(data []byte) ([]Item, error) {
 }
 
 func isSaved(id value) bool {
-	return strings.HasSuffix(string(id), "/state/com.google/starred") || strings.HasSuffix(string(id), "/tag/global.saved")
+	return strings.HasSuffix(string(id), "/state/com.google/starred") ||
+		strings.HasSuffix(string(id), "/tag/global.saved")
 }
 
 // item returns an entry as an Item. saved is true if all entries of its list are saved.

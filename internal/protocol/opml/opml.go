@@ -104,7 +104,8 @@ func (d *Document) body() *Node { return d.root.child("body") }
 func (d *Document) Feeds() []Feed {
 	var feeds []Feed
 	first, second := "text", "title"
-	if title := d.head().child("title"); title != nil && slices.ContainsFunc(title.Children, func(c *Node) bool { return strings.HasPrefix(c.Text, "gPodder ") }) {
+	if title := d.head().child("title"); title != nil &&
+		slices.ContainsFunc(title.Children, func(c *Node) bool { return strings.HasPrefix(c.Text, "gPodder ") }) {
 		first, second = second, first // its text is the description of the podcast
 	}
 	index := map[string]int{}
@@ -234,7 +235,8 @@ func JoinPath(names []string) string {
 }
 
 var (
-	pathElement = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)(?:\\.|[^/])+`) }) // a name in a path, escaped
+	// a name in a path, escaped
+	pathElement = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)(?:\\.|[^/])+`) })
 	escaped     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)\\(.)`) })
 )
 
@@ -270,7 +272,8 @@ func (d *Document) Merge(o *Document) {
 	}
 	mergeOutlines(d.body(), o.body())
 	rest := func(n *Node) bool { return n.is("head") || n.is("body") }
-	d.root.Children = append(d.root.Children, lacking(slices.DeleteFunc(slices.Clone(d.root.Children), rest), slices.DeleteFunc(slices.Clone(o.root.Children), rest))...)
+	d.root.Children = append(d.root.Children, lacking(slices.DeleteFunc(slices.Clone(d.root.Children), rest),
+		slices.DeleteFunc(slices.Clone(o.root.Children), rest))...)
 	d.prolog = append(d.prolog, lacking(d.prolog, o.prolog)...)
 }
 
@@ -564,7 +567,8 @@ func (n *Node) writeInline(b *bytes.Buffer) {
 
 var (
 	escapeText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")
-	escapeAttr = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\t", "&#9;", "\n", "&#10;", "\r", "&#13;")
+	escapeAttr = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;",
+		"\t", "&#9;", "\n", "&#10;", "\r", "&#13;")
 )
 
 func (n *Node) is(name string) bool { return n.Name != "" && strings.EqualFold(n.Name, name) }

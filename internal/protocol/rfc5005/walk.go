@@ -266,7 +266,8 @@ func (w *Walk) May() *Stop {
 		spent, flag = humanize.Bytes(w.spent.Bytes), FlagBytes
 	}
 	if flag != "" {
-		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit", spent, flag), false)
+		w.Fail(fmt.Sprintf("the walk ended here after %s; the next one goes on from here, and --%s raises the limit",
+			spent, flag), false)
 	}
 	return w.stop
 }
@@ -296,7 +297,8 @@ func (w *Walk) Arrived(final string) (known *Stored, err error) {
 	// An archive that moved keeps its place in the chain. But if another archive names this
 	// one, it has another place, and the archives between would be skipped.
 	if newer, ok := w.record.before(s); ok {
-		w.Fail("it redirects to "+feedurl.Brief(final)+", which is the archive before "+feedurl.Brief(newer.Final), true)
+		w.Fail("it redirects to "+feedurl.Brief(final)+", which is the archive before "+feedurl.Brief(newer.Final),
+			true)
 		return nil, w.stop
 	}
 	s.URL = w.next

@@ -179,7 +179,8 @@ func (r *Request) set(port, path, protocol string) error {
 		path = "/" + path
 	}
 	u, err := url.Parse("http://x" + path)
-	if err != nil || len(path) > MaxURL || u.Host != "x" || u.User != nil || u.Fragment != "" || strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+	if err != nil || len(path) > MaxURL || u.Host != "x" || u.User != nil || u.Fragment != "" ||
+		strings.ContainsFunc(path, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
 		return Sayf("The path is not valid.")
 	}
 	r.Path = path
@@ -189,7 +190,8 @@ func (r *Request) set(port, path, protocol string) error {
 
 // checkDomain returns an error if the domain is neither "" nor a valid host.
 func (r *Request) checkDomain() error {
-	if _, err := netip.ParseAddr(r.Domain); r.Domain != "" && err != nil && (len(r.Domain) > 253 || !domainName().MatchString(r.Domain)) {
+	if _, err := netip.ParseAddr(r.Domain); r.Domain != "" && err != nil &&
+		(len(r.Domain) > 253 || !domainName().MatchString(r.Domain)) {
 		return Sayf("The domain is neither a name nor an address.")
 	}
 	return nil
@@ -215,7 +217,8 @@ func Verify(ctx context.Context, c *fetch.Client, callback, feed, challenge stri
 	if strings.Contains(callback, "?") {
 		sep = "&"
 	}
-	a, err := c.Post(ctx, &fetch.Post{URL: callback + sep + "url=" + url.QueryEscape(feed) + "&challenge=" + url.QueryEscape(challenge), Method: http.MethodGet})
+	a, err := c.Post(ctx, &fetch.Post{URL: callback + sep + "url=" + url.QueryEscape(feed) + "&challenge=" +
+		url.QueryEscape(challenge), Method: http.MethodGet})
 	switch {
 	case err != nil:
 		return err

@@ -52,7 +52,8 @@ func ReadNotification(contentType, query string, body []byte) (Notification, err
 	// A form may come without its type, or with the type of text.
 	for _, source := range []string{string(text), query} {
 		// If the URL is not percent-encoded, the parameters after it belong to it.
-		if rest, ok := strings.CutPrefix(source, "url="); ok && strings.Contains(rest, "://") && strings.ContainsAny(rest, "&;+") {
+		if rest, ok := strings.CutPrefix(source, "url="); ok && strings.Contains(rest, "://") &&
+			strings.ContainsAny(rest, "&;+") {
 			n.add(rest)
 		}
 		for name, values := range loose(source) {

@@ -79,7 +79,8 @@ func (c Cloud) URL() (string, error) {
 	case p == "soap":
 		return "", &SOAPError{}
 	case p != HTTPPost && p != HTTPSPost && p != XMLRPC:
-		return "", fmt.Errorf("the cloud's protocol %q is not supported, only http-post, https-post and xml-rpc", termsafe.Brief(c.Protocol))
+		return "", fmt.Errorf("the cloud's protocol %q is not supported, only http-post, https-post and xml-rpc",
+			termsafe.Brief(c.Protocol))
 	case p == HTTPSPost, c.Port == 443:
 		scheme = "https"
 	}
@@ -145,7 +146,8 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 	var first error
 	for _, bare := range names {
 		for _, protocol := range protocols {
-			_, err := postForm(ctx, c, elsewhere(target), postOptions{strict: true}, registration(back, protocol, feeds, bare))
+			_, err := postForm(ctx, c, elsewhere(target), postOptions{strict: true},
+				registration(back, protocol, feeds, bare))
 			if err == nil || !errors.As(err, new(*fetch.RefusedError)) {
 				return err
 			}
@@ -186,14 +188,16 @@ func (f *form) add(name, value string) {
 // registerXMLRPC implements "Requesting notification using XML-RPC or SOAP". The
 // walkthrough has five parameters. Clouds that know domain, which was added later, expect
 // it as the sixth; others may refuse it.
-func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target string, back Callback, feeds []string) error {
+func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target string, back Callback,
+	feeds []string) error {
 	procedure := cmp.Or(strings.TrimSpace(cloud.RegisterProcedure), "rssCloud.pleaseNotify")
 	params := []any{NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain}
 	var first error
 	for _, n := range []int{6, 5} {
 		v, err := call(ctx, c, fetch.Post{URL: target}, procedure, params[:n]...)
 		if err == nil && !v.True() && v.Members == nil {
-			err = &fetch.RefusedError{URL: target, Message: cmp.Or(termsafe.Brief(v.Text), "the answer does not report success")}
+			err = &fetch.RefusedError{URL: target,
+				Message: cmp.Or(termsafe.Brief(v.Text), "the answer does not report success")}
 		}
 		if _, refused := errors.AsType[*fetch.RefusedError](err); !refused {
 			return err
@@ -257,7 +261,8 @@ func postForm(ctx context.Context, c *fetch.Client, targets []string, how postOp
 	for _, target := range targets {
 		// Accept any type: servers that are asked for text/xml may answer 406, and the type
 		// can be detected.
-		a, err := c.Post(ctx, &fetch.Post{URL: target, ContentType: "application/x-www-form-urlencoded", Body: []byte(form), Chosen: how.chosen})
+		a, err := c.Post(ctx, &fetch.Post{URL: target, ContentType: "application/x-www-form-urlencoded",
+			Body: []byte(form), Chosen: how.chosen})
 		if err != nil {
 			return "", err
 		}
@@ -276,7 +281,9 @@ var (
 	successWord = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\bsuccess["']?\s*[=:]\s*["']?\s*(true|false|1|0|yes|no)\b`)
 	})
-	msgWord  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`) })
+	msgWord = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?is)\bmsg["']?\s*[=:]\s*(?:"([^"]*)"|'([^']*)')`)
+	})
 	htmlPage = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)^\s*(?:<!doctype\s+html|<html)`) })
 )
 
@@ -298,7 +305,8 @@ func verdict(a *fetch.Answer, strict bool) (string, error) {
 	} else if a.Success() && htmlPage().Match(a.Body) {
 		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered with a web page, so it is not a cloud"}
 	} else if a.Success() && strict {
-		return "", &fetch.RefusedError{URL: a.FinalURL, Message: "it answered, but not with a result, so it is not a cloud"}
+		return "", &fetch.RefusedError{URL: a.FinalURL,
+			Message: "it answered, but not with a result, so it is not a cloud"}
 	}
 	return msg, a.Verdict(msg, "and registered nothing")
 }
@@ -396,8 +404,10 @@ func call(ctx context.Context, c *fetch.Client, server fetch.Post, method string
 // through the cloud"). It returns the public URL of the feed, in one line. url is the
 // XML-RPC URL of the cloud; for chosen see [fetch.Post]. The password is never sent to
 // another server: a redirect is an error.
-func Save(ctx context.Context, c *fetch.Client, url string, chosen bool, user, password, document string) (string, error) {
-	v, err := call(ctx, c, fetch.Post{URL: url, Chosen: chosen, Secret: true}, "rssCloud.saveRss", user, password, document)
+func Save(ctx context.Context, c *fetch.Client, url string, chosen bool, user, password, document string) (string,
+	error) {
+	v, err := call(ctx, c, fetch.Post{URL: url, Chosen: chosen, Secret: true}, "rssCloud.saveRss", user, password,
+		document)
 	if err != nil {
 		return "", err
 	}

@@ -26,7 +26,8 @@ const (
 // ParseRequest reads the form of a subscriber's request (section 5.1), as [Send] sends it.
 // It does not set Hub. It ignores an invalid lease.
 func ParseRequest(form url.Values) (Request, error) {
-	r := Request{Mode: form.Get("hub.mode"), Callback: form.Get("hub.callback"), Topic: form.Get("hub.topic"), Secret: form.Get("hub.secret")}
+	r := Request{Mode: form.Get("hub.mode"), Callback: form.Get("hub.callback"), Topic: form.Get("hub.topic"),
+		Secret: form.Get("hub.secret")}
 	switch {
 	case r.Mode != Subscribe && r.Mode != Unsubscribe:
 		return r, errors.New("hub.mode must be subscribe, unsubscribe or publish")

@@ -86,7 +86,8 @@ func Secure(hub string) bool { return strings.HasPrefix(strings.ToLower(hub), "h
 // parameter is optional, and some hubs do not know it or refuse long leases.
 func Send(ctx context.Context, c *fetch.Client, r Request) error {
 	err := send(ctx, c, r)
-	if no, ok := errors.AsType[*fetch.RefusedError](err); ok && r.Lease > 0 && (no.Status == http.StatusBadRequest || no.Status == http.StatusUnprocessableEntity) {
+	if no, ok := errors.AsType[*fetch.RefusedError](err); ok && r.Lease > 0 &&
+		(no.Status == http.StatusBadRequest || no.Status == http.StatusUnprocessableEntity) {
 		r.Lease = 0
 		if send(ctx, c, r) == nil {
 			return nil
@@ -115,7 +116,8 @@ func Publish(ctx context.Context, c *fetch.Client, hub string, chosen bool, topi
 }
 
 func post(ctx context.Context, c *fetch.Client, hub string, q url.Values, chosen bool) error {
-	a, err := c.Post(ctx, &fetch.Post{URL: hub, ContentType: "application/x-www-form-urlencoded", Body: []byte(q.Encode()), Chosen: chosen})
+	a, err := c.Post(ctx, &fetch.Post{URL: hub, ContentType: "application/x-www-form-urlencoded",
+		Body: []byte(q.Encode()), Chosen: chosen})
 	if err != nil {
 		return err
 	}
@@ -141,7 +143,8 @@ var ErrNoIntent = errors.New("no hub.mode")
 // ParseIntent reads the query of such a request. The error is [ErrNoIntent] for any other
 // request.
 func ParseIntent(query url.Values) (Intent, error) {
-	in := Intent{Mode: query.Get("hub.mode"), Topic: query.Get("hub.topic"), Challenge: query.Get("hub.challenge"), Reason: termsafe.Brief(query.Get("hub.reason"))}
+	in := Intent{Mode: query.Get("hub.mode"), Topic: query.Get("hub.topic"), Challenge: query.Get("hub.challenge"),
+		Reason: termsafe.Brief(query.Get("hub.reason"))}
 	switch in.Mode {
 	case "":
 		return in, ErrNoIntent

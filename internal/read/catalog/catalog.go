@@ -95,7 +95,8 @@ func Open(dir *lektordir.Dir, o Options) *Catalog {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	c := &Catalog{
-		dir: dir, o: o, rule: stamp.Rule{Shared: dir.Shared()}, end: end, hosts: &hosts{}, last: &Snapshot{}, known: map[string]*known{}, stale: map[*known]bool{}, unsure: true,
+		dir: dir, o: o, rule: stamp.Rule{Shared: dir.Shared()}, end: end, hosts: &hosts{}, last: &Snapshot{},
+		known: map[string]*known{}, stale: map[*known]bool{}, unsure: true,
 		events: watch.Collect(ctx, o.Poll, o.Notice, o.Broken),
 	}
 	if o.Compare || c.rule.Shared {

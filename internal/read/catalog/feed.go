@@ -177,7 +177,8 @@ func (f *Feed) ref(i int) lektordir.Ref {
 func (n name) unique(host string) string {
 	var id [16]byte
 	digits := strconv.AppendUint(id[:0], n.identity, 16)
-	return entryname.Unique(time.UnixMicro(n.micros), int(n.pid), int64(n.seq), "0000000000000000"[len(digits):]+string(digits), host)
+	return entryname.Unique(time.UnixMicro(n.micros), int(n.pid), int64(n.seq),
+		"0000000000000000"[len(digits):]+string(digits), host)
 }
 
 // hosts are the names of hosts in the names of entries.
@@ -242,7 +243,8 @@ func (f *Feed) keyOf(i int) key {
 // with returns the feed with the entries that it has now. It shares with f all that did not change: a mark
 // changes the states alone, and entries that have come are appended.
 func (f *Feed) with(refs []lektordir.Ref) *Feed {
-	next := &Feed{Hash: f.Hash, About: f.About, number: f.number, hosts: f.hosts, names: f.names, kept: maps.Clone(f.kept)}
+	next := &Feed{Hash: f.Hash, About: f.About, number: f.number, hosts: f.hosts, names: f.names,
+		kept: maps.Clone(f.kept)}
 	known := make(map[key]int, len(f.names))
 	next.states = make([]state, len(f.names), max(len(f.names), len(refs)))
 	for i, s := range f.states {

@@ -39,7 +39,10 @@ func (s *Snapshot) Feed(hash string) *Feed {
 }
 
 func (s *Snapshot) index(hash string) (i int, ok bool) {
-	return slices.BinarySearchFunc(s.Feeds, hash, func(f *Feed, hash string) int { return strings.Compare(f.Hash, hash) })
+	return slices.BinarySearchFunc(s.Feeds, hash, func(f *Feed, hash string) int {
+		return strings.Compare(f.Hash,
+			hash)
+	})
 }
 
 // entry returns the entry at a place, unless it is no more.
@@ -179,7 +182,8 @@ func (s *Snapshot) with(feeds []*Feed, key func(lektordir.Ref) uint64) *Snapshot
 	}
 	next.order = next.order.add(come, func(a, b place) int {
 		x, y := next.numbered[a.feed], next.numbered[b.feed]
-		return cmp.Or(strings.Compare(x.Hash, y.Hash), strings.Compare(x.ref(int(a.entry)).Unique, y.ref(int(b.entry)).Unique))
+		return cmp.Or(strings.Compare(x.Hash, y.Hash),
+			strings.Compare(x.ref(int(a.entry)).Unique, y.ref(int(b.entry)).Unique))
 	})
 	return next
 }

@@ -21,7 +21,8 @@ func Complete(k cmdline.Kind) []cmdline.Candidate {
 	case k.Name == "SETTING":
 		return plain(feedstate.Settings)
 	case k.Name == "FLAGS":
-		return []cmdline.Candidate{{Word: "S", About: "seen, that is read", Open: true}, {Word: "F", About: "flagged", Open: true}, {Word: "T", About: "trashed", Open: true}}
+		return []cmdline.Candidate{{Word: "S", About: "seen, that is read", Open: true},
+			{Word: "F", About: "flagged", Open: true}, {Word: "T", About: "trashed", Open: true}}
 	case k.Name == "QUERY":
 		return terms(k)
 	case k.Flag == "category":
@@ -127,7 +128,8 @@ func terms(k cmdline.Kind) (all []cmdline.Candidate) {
 		return all
 	}
 	add := func(value, about string) {
-		all = append(all, cmdline.Candidate{Word: negated + key + ":" + query.Value(value), Typed: negated + key + ":" + value, About: about})
+		all = append(all, cmdline.Candidate{Word: negated + key + ":" + query.Value(value), Typed: negated + key + ":" +
+			value, About: about})
 	}
 	switch key {
 	case "feed":

@@ -90,7 +90,8 @@ func labelTerm(dir, name string) (string, error) {
 			names = append(names, "label:"+query.Value(l.Name))
 		}
 	}
-	missing := &query.Error{Reason: fmt.Sprintf("no flag has the label %s", name), Hint: "name one in the file " + filepath.Join(dir, labelsFile) + ": the flag, a tab and the name"}
+	missing := &query.Error{Reason: fmt.Sprintf("no flag has the label %s", name), Hint: "name one in the file " +
+		filepath.Join(dir, labelsFile) + ": the flag, a tab and the name"}
 	if len(names) > 0 {
 		missing.Hint = "there are " + strings.Join(names, ", ")
 	}

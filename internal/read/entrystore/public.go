@@ -19,7 +19,8 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 		p.Content, p.Type = p.FeedContent, p.FullText.Type
 		p.FeedContent, p.FullText = nil, lektordir.FullText{}
 	}
-	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID, &p.Source.Title, &p.Source.Link, &p.Source.URL, &p.Rights,
+	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID,
+		&p.Source.Title, &p.Source.Link, &p.Source.URL, &p.Rights,
 		&p.Source.Copyright, &p.Source.Image, &p.Source.Description} {
 		*s = redact.Text(*s)
 	}
@@ -44,7 +45,8 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 	for i, c := range p.Contributors {
 		p.Contributors[i] = redact.Text(c)
 	}
-	p.Relations = slices.DeleteFunc(slices.Clone(p.Relations), func(r lektordir.Relation) bool { return !feedconv.IsLink(r.URL) })
+	p.Relations = slices.DeleteFunc(slices.Clone(p.Relations),
+		func(r lektordir.Relation) bool { return !feedconv.IsLink(r.URL) })
 	for i := range p.Relations {
 		r := &p.Relations[i]
 		r.Rel, r.URL, r.Title = redact.Text(r.Rel), redact.Text(r.URL), redact.Text(r.Title)
@@ -59,7 +61,8 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 		who := &p.People[i]
 		who.Name, who.Email, who.URL = redact.Text(who.Name), redact.Text(who.Email), Followable(redact.Text(who.URL))
 	}
-	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures), func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
+	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures),
+		func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
 	for i := range p.Enclosures {
 		p.Enclosures[i].URL = redact.Text(p.Enclosures[i].URL)
 	}

@@ -86,7 +86,8 @@ func (r *Record) take(e *lektordir.Entry, fields lektordir.Fields) {
 // full returns the details, and makes them from the fields of brief if there are none.
 func (r *Record) full() *details {
 	if r.details == nil {
-		r.details = &details{entry: lektordir.Entry{Title: r.title, Author: r.author, PubDate: r.pubdate, InReplyTo: r.inReplyTo}}
+		r.details = &details{entry: lektordir.Entry{Title: r.title, Author: r.author, PubDate: r.pubdate,
+			InReplyTo: r.inReplyTo}}
 	}
 	return r.details
 }
@@ -142,7 +143,8 @@ func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	if found || time.Since(listing.listed) >= listingAge {
 		listing = places{listed: time.Now(), of: map[string]lektordir.Ref{}}
 		// Malformed names were reported when the entries were selected.
-		refs, _ := s.Dir.List(context.Background(), lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true, Withdrawn: true})
+		refs, _ := s.Dir.List(context.Background(), lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true,
+			Withdrawn: true})
 		for _, r := range refs {
 			listing.of[r.Unique] = r
 		}
@@ -226,7 +228,8 @@ func (r *Record) Get(want lektordir.Fields) *lektordir.Entry {
 	return &r.full().entry
 }
 
-// Forget frees the memory of all fields except title, author, date and what the entry replies to. They are read again when
+// Forget frees the memory of all fields except title, author, date and what the entry replies to. They
+// are read again when
 // they are needed.
 func (r *Record) Forget() {
 	r.details = nil
@@ -255,7 +258,8 @@ var nothing lektordir.Entry
 
 // Match matches the record against a query, without reading anything.
 func (r *Record) Match(m *query.Matcher) query.Verdict {
-	s := query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &nothing, Text: r.Text, Folders: r.folders, Moved: r.Moved, Withdrawn: r.withdrawn, Repeat: r.repeat}
+	s := query.Subject{Ref: r.Ref, Feed: r.Feed(), Entry: &nothing, Text: r.Text, Folders: r.folders, Moved: r.Moved,
+		Withdrawn: r.withdrawn, Repeat: r.repeat}
 	if r.have != 0 || r.details != nil {
 		s.Entry, s.Words = &r.full().entry, r.words
 	}
@@ -477,8 +481,12 @@ var columns = []column{
 	col("url", lektordir.FieldLink|lektordir.FieldID, func(r *Record) any { return r.URL() }),
 	col("author", lektordir.FieldAuthor, func(r *Record) any { return r.Author() }),
 	col("id", lektordir.FieldID, func(r *Record) any { return r.Get(lektordir.FieldID).ID }),
-	col("type", lektordir.FieldType, func(r *Record) any { return cmp.Or(r.Get(lektordir.FieldType).Type, "text/plain") }),
-	col("categories", lektordir.FieldCategories, func(r *Record) any { return r.Get(lektordir.FieldCategories).Categories }),
+	col("type", lektordir.FieldType, func(r *Record) any {
+		return cmp.Or(r.Get(lektordir.FieldType).Type,
+			"text/plain")
+	}),
+	col("categories", lektordir.FieldCategories,
+		func(r *Record) any { return r.Get(lektordir.FieldCategories).Categories }),
 	col("enclosures", lektordir.FieldEnclosures, func(r *Record) any {
 		list := make([]cmdline.Object, 0)
 		for _, e := range r.Get(lektordir.FieldEnclosures).Enclosures {
@@ -496,19 +504,24 @@ var columns = []column{
 	extra("rank", 0, func(r *Record) any { return r.Rank() }),
 	extra("incomplete", 0, func(r *Record) any { return r.Incomplete() }),
 	extra("number", 0, func(r *Record) any { return r.Number }),
-	{0, cmdline.Column[*Record]{Name: "name", Extra: true, Full: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Unique }}},
+	{0, cmdline.Column[*Record]{Name: "name", Extra: true, Full: true, Verbatim: true,
+		Get: func(r *Record) any { return r.Ref.Unique }}},
 	full("feedid", 0, func(r *Record) any { return feedurl.Public(r.Feed().ID) }),
-	{0, cmdline.Column[*Record]{Name: "feedhash", Extra: true, Full: true, Verbatim: true, Get: func(r *Record) any { return r.Ref.Feed }}},
+	{0, cmdline.Column[*Record]{Name: "feedhash", Extra: true, Full: true, Verbatim: true,
+		Get: func(r *Record) any { return r.Ref.Feed }}},
 	full("folder", 0, func(r *Record) any { return r.folders() }),
 	full("delivered", 0, func(r *Record) any { return r.Ref.Delivered() }),
-	sparse("fulltext", lektordir.FieldFullText, func(r *Record) any { return r.Get(lektordir.FieldFullText).FullText.URL }),
+	sparse("fulltext", lektordir.FieldFullText,
+		func(r *Record) any { return r.Get(lektordir.FieldFullText).FullText.URL }),
 	sparse("updated", lektordir.FieldUpdated, func(r *Record) any { return r.Get(lektordir.FieldUpdated).Updated }),
 	sparse("comments", lektordir.FieldComments, func(r *Record) any { return r.Get(lektordir.FieldComments).Comments }),
 	sparse("image", lektordir.FieldImage, func(r *Record) any { return r.Get(lektordir.FieldImage).Image }),
 	sparse("language", lektordir.FieldLanguage, func(r *Record) any { return r.Get(lektordir.FieldLanguage).Language }),
-	sparse("contributors", lektordir.FieldContributors, func(r *Record) any { return r.Get(lektordir.FieldContributors).Contributors }),
+	sparse("contributors", lektordir.FieldContributors,
+		func(r *Record) any { return r.Get(lektordir.FieldContributors).Contributors }),
 	sparse("source", lektordir.FieldSource, func(r *Record) any { return r.Get(lektordir.FieldSource).Source.Title }),
-	sparse("duration", lektordir.FieldDuration, func(r *Record) any { return int(r.Get(lektordir.FieldDuration).Duration.Seconds()) }),
+	sparse("duration", lektordir.FieldDuration,
+		func(r *Record) any { return int(r.Get(lektordir.FieldDuration).Duration.Seconds()) }),
 	sparse("episode", lektordir.FieldEpisode, func(r *Record) any { return r.Get(lektordir.FieldEpisode).Episode }),
 	sparse("season", lektordir.FieldSeason, func(r *Record) any { return r.Get(lektordir.FieldSeason).Season }),
 	sparse("inReplyTo", lektordir.FieldInReplyTo, func(r *Record) any {
@@ -518,8 +531,10 @@ var columns = []column{
 		}
 		return refs
 	}),
-	{lektordir.FieldSummary, cmdline.Column[*Record]{Name: "summary", Extra: true, Full: true, Text: true, Get: func(r *Record) any { return r.Get(lektordir.FieldSummary).Summary }}},
-	{contentFields, cmdline.Column[*Record]{Name: "content", Extra: true, Full: true, Text: true, Get: func(r *Record) any { return r.rendered() }}},
+	{lektordir.FieldSummary, cmdline.Column[*Record]{Name: "summary", Extra: true, Full: true, Text: true,
+		Get: func(r *Record) any { return r.Get(lektordir.FieldSummary).Summary }}},
+	{contentFields, cmdline.Column[*Record]{Name: "content", Extra: true, Full: true, Text: true,
+		Get: func(r *Record) any { return r.rendered() }}},
 }
 
 // contentFields are the fields that the column content needs.

@@ -62,7 +62,8 @@ func (s *Store) repeats(ctx context.Context) map[string]bool {
 func (s *Store) scanRepeats(ctx context.Context) (found []*Record) {
 	// The caller reports malformed entries.
 	quiet := New(s.Dir, s.Now, cmdline.NewStreams("", nil, io.Discard, io.Discard))
-	all, _ := quiet.scan(ctx, Selection{Query: &query.Query{}, All: true, Hidden: true, Want: linkFields | lektordir.FieldTitle | lektordir.FieldReplaces})
+	all, _ := quiet.scan(ctx, Selection{Query: &query.Query{}, All: true, Hidden: true,
+		Want: linkFields | lektordir.FieldTitle | lektordir.FieldReplaces})
 	first := func(r *Record) int64 { return First(r.Ref, r.Get(lektordir.FieldReplaces).Replaces) }
 	slices.SortFunc(all, func(a, b *Record) int {
 		return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(a.Ref.Feed, b.Ref.Feed))

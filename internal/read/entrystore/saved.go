@@ -74,7 +74,8 @@ func SavedIn(dir string) query.Saved {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return string(data), err
 		}
-		missing := &query.Error{Reason: "there is no saved query " + name, Hint: "save one as the file " + filepath.Join(dir, savedDir, name)}
+		missing := &query.Error{Reason: "there is no saved query " + name, Hint: "save one as the file " +
+			filepath.Join(dir, savedDir, name)}
 		if names, err := savedNames(dir); err == nil && len(names) > 0 {
 			const most = 20
 			if len(names) > most {

@@ -86,8 +86,9 @@ type Wanted struct {
 	// query.
 	OnlyUnread, SkipTrashed, Withdrawn bool
 	Folders                            func(feed string) []string // folders of a feed by its hash
-	Want                               lektordir.Fields           // fields to return, besides those that the query needs
-	Links                              map[string]string          // see [Selection]
+	// fields to return, besides those that the query needs
+	Want  lektordir.Fields
+	Links map[string]string // see [Selection]
 	// Enough, if it is not nil, reports whether entries dated t or earlier can be skipped.
 	Enough func(time.Time) bool
 }
@@ -171,7 +172,8 @@ func (s *Store) selecting(ctx context.Context, sel Selection) *selecting {
 	if sel.Links != nil {
 		sel.Want |= linkFields
 	}
-	return &selecting{Store: s, Selection: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now), first: sel.Query.Fields() &^ lektordir.FieldContent}
+	return &selecting{Store: s, Selection: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now),
+		first: sel.Query.Fields() &^ lektordir.FieldContent}
 }
 
 // lookedAtOnce is the number of entries that are read in parallel.
@@ -282,7 +284,8 @@ func (s *Store) scan(ctx context.Context, sel Selection) ([]*Record, error) {
 	onlyUnread := sel.onlyUnread()
 	total := 0
 	var bad []error
-	for refs, err := range s.Dir.ListFeeds(ctx, lektordir.ListOptions{SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Strict: sel.Strict}) {
+	for refs, err := range s.Dir.ListFeeds(ctx, lektordir.ListOptions{SkipTrashed: sel.skipTrashed(),
+		Withdrawn: sel.withdrawn(), Strict: sel.Strict}) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}

@@ -61,6 +61,7 @@ func (h *Sharing) Tell(how string) {
 	case h.omitted == 1:
 		h.s.S.Report.Warn("%s, and is left out; %s", h.first, how)
 	case h.omitted > 1:
-		h.s.S.Report.Warn("%s are not for others and left out (%s); %s", humanize.Count(h.omitted, "feed"), h.first, how)
+		h.s.S.Report.Warn("%s are not for others and left out (%s); %s", humanize.Count(h.omitted, "feed"), h.first,
+			how)
 	}
 }

@@ -281,7 +281,8 @@ func (s *Store) Resolve(name string, number int) (lektordir.Ref, error) {
 // Feeds returns the hashes of the feeds that the user named, each once. find finds a feed by its name.
 // The name "-" reads names from standard input. Feeds reports failures and then sets failed. The error
 // is that of ctx.
-func Feeds(ctx context.Context, args []string, nul bool, s *cmdline.Streams, find func(string) (string, error)) (hashes []string, failed bool, err error) {
+func Feeds(ctx context.Context, args []string, nul bool, s *cmdline.Streams,
+	find func(string) (string, error)) (hashes []string, failed bool, err error) {
 	seen := map[string]bool{}
 	for name, err := range cmdline.ReadArgs(args, s.In, nul) {
 		if ctx.Err() != nil {

@@ -22,7 +22,8 @@ import (
 // entry is read, and searched for by each of its words. Check calls problem for each difference,
 // except in entries that changed since the index was brought up to date. The error says why the
 // comparison failed.
-func (x *Index) Check(ctx context.Context, progress func(done, total int), problem func(string)) (entries int, err error) {
+func (x *Index) Check(ctx context.Context, progress func(done, total int), problem func(string)) (entries int,
+	err error) {
 	if !x.Exists() {
 		return 0, cmdline.Hint(errors.New("there is no index"), "lektor-view index builds one")
 	}
@@ -34,7 +35,8 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 	return n, err
 }
 
-func (x *Index) compare(ctx context.Context, progress func(done, total int), problem func(string)) (entries int, err error) {
+func (x *Index) compare(ctx context.Context, progress func(done, total int), problem func(string)) (entries int,
+	err error) {
 	s, err := x.open()
 	if err != nil {
 		return 0, err
@@ -50,7 +52,8 @@ func (x *Index) compare(ctx context.Context, progress func(done, total int), pro
 			problem("the file is damaged: " + text)
 		}
 	}
-	c := &check{session: s, bags: newBags(nil), problem: problem, begun: begun, seen: map[*feed]bool{}, words: map[string][]uint32{}, refs: map[uint32]lektordir.Ref{}}
+	c := &check{session: s, bags: newBags(nil), problem: problem, begun: begun, seen: map[*feed]bool{},
+		words: map[string][]uint32{}, refs: map[uint32]lektordir.Ref{}}
 	if n, ok := s.c.one("SELECT coalesce(sum(length(list)), 0) FROM names"); ok {
 		c.total = int(n.int(0)) / listedSize
 	}
@@ -171,7 +174,8 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	for r.next() {
 		if at, ok := c.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok && at == ref {
 			id, listed, odd = r.int(0), r.int(4), r.null(5)
-			kept = string(r.blob(7)) + "\x00" + string(r.blob(8)) + "\x00" + string(r.blob(9)) + "\x00" + strconv.FormatInt(r.int(10), 16)
+			kept = string(r.blob(7)) + "\x00" + string(r.blob(8)) + "\x00" + string(r.blob(9)) + "\x00" +
+				strconv.FormatInt(r.int(10), 16)
 		}
 	}
 	switch {

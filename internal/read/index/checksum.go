@@ -144,7 +144,8 @@ func readChecked(tls *libc.TLS, file, page uintptr, size int32, at int64) int32 
 			b[20] = reserved
 		}
 		return code
-	case code == sqlite3.SQLITE_IOERR_SHORT_READ, code == sqlite3.SQLITE_OK && binary.LittleEndian.Uint32(b[size-4:]) != checksum(b, at):
+	case code == sqlite3.SQLITE_IOERR_SHORT_READ, code == sqlite3.SQLITE_OK &&
+		binary.LittleEndian.Uint32(b[size-4:]) != checksum(b, at):
 		return sqlite3.SQLITE_IOERR_DATA
 	}
 	return code

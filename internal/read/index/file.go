@@ -349,7 +349,8 @@ func kind(err error) ailment {
 	var busy *BusyError
 	var dir *dirError
 	switch {
-	case err == nil, errors.As(err, &busy), errors.As(err, &dir), errors.Is(err, errBehind), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+	case err == nil, errors.As(err, &busy), errors.As(err, &dir), errors.Is(err, errBehind),
+		errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return fine
 	case errors.Is(err, errForeign), errors.Is(err, errDamaged), errors.Is(err, errInconsistent):
 		return broken

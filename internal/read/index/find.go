@@ -220,7 +220,8 @@ func (f *finder) subject(ref lektordir.Ref, unknown query.Unknown) *query.Subjec
 	if !ok {
 		unknown |= query.UnknownFeed
 	}
-	return &query.Subject{Ref: ref, Feed: about, Folders: func() []string { return f.w.Folders(ref.Feed) }, Unknown: unknown}
+	return &query.Subject{Ref: ref, Feed: about, Folders: func() []string { return f.w.Folders(ref.Feed) },
+		Unknown: unknown}
 }
 
 // feedsAllowed finds the feeds whose entries the query may select.
@@ -313,7 +314,8 @@ func (f *finder) named(feed *feed, cover []query.Needle) bool {
 		return true
 	}
 	for _, c := range cover {
-		if c.InFeed && (strings.Contains(query.Fold(about.Name), c.Text) || strings.Contains(query.Fold(about.Alias), c.Text)) ||
+		if c.InFeed && (strings.Contains(query.Fold(about.Name), c.Text) ||
+			strings.Contains(query.Fold(about.Alias), c.Text)) ||
 			c.ByFeed && strings.Contains(query.Fold(about.Author), c.Text) {
 			return true
 		}

@@ -160,7 +160,8 @@ func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, f
 	set := wordSet(string(common.blob(0)))
 	for i := 1; i < len(list); i++ {
 		a, b := words[i-1], words[i]
-		if list[i-1].class != alpha || list[i].class != alpha || len(a) == 0 || len(b) == 0 || len(a)*len(b) > manyWords {
+		if list[i-1].class != alpha || list[i].class != alpha || len(a) == 0 || len(b) == 0 ||
+			len(a)*len(b) > manyWords {
 			continue
 		}
 		if utf8.RuneCountInString(list[i-1].text) > longWord/2 || utf8.RuneCountInString(list[i].text) > longWord/2 {

@@ -114,7 +114,8 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 			return &doc{odd: true}, true
 		}
 	}
-	out.folded = query.Fold(e.Title) + "\n" + query.Fold(e.Author) + "\n" + query.Fold(htmltext.Text(e.Content, e.Type)) + "\n"
+	out.folded = query.Fold(e.Title) + "\n" + query.Fold(e.Author) + "\n" +
+		query.Fold(htmltext.Text(e.Content, e.Type)) + "\n"
 	out.words, out.text = b.of(out.folded)
 	out.link = linkOf(feedurl.Article(e.URL()))
 	e.Content = nil

@@ -243,7 +243,8 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 func (s *session) parse(f *feed, place int, n name) (lektordir.Ref, error) {
 	rel := lektordir.Place(place).String() + "/" + f.hash + "/" + n.name
 	if n.kind == kindFile {
-		return lektordir.Ref{}, &lektordir.MalformedError{Path: rel, Reason: "it is a file, not a directory", NoEntry: true}
+		return lektordir.Ref{}, &lektordir.MalformedError{Path: rel, Reason: "it is a file, not a directory",
+			NoEntry: true}
 	}
 	ref, err := lektordir.ParsePath(rel)
 	return s.x.dir.Timed(ref), err

@@ -99,7 +99,8 @@ type update struct {
 
 // update begins one, in a transaction that may write.
 func (s *session) update(ctx context.Context, deadline time.Time) *update {
-	u := &update{session: s, ctx: ctx, deadline: deadline, lists: map[int64]*dirList{}, affected: map[int64]*feed{}, links: map[int64]bool{}, words: map[string]struct{}{}}
+	u := &update{session: s, ctx: ctx, deadline: deadline, lists: map[int64]*dirList{}, affected: map[int64]*feed{},
+		links: map[int64]bool{}, words: map[string]struct{}{}}
 	s.loadNext()
 	if r, ok := s.c.meta("common"); ok {
 		u.common = wordSet(string(r.blob(0)))
@@ -168,7 +169,8 @@ func keyOf(r lektordir.Ref) int64 {
 // run brings the file up to date with the directories.
 func (u *update) run(changed []int64, grown span) error {
 	if grown.last > 0 {
-		u.c.exec("UPDATE entry SET young = 0 WHERE id BETWEEN ? AND ? AND young = 1 AND ctime <= ?", grown.first, grown.last, grown.ctime)
+		u.c.exec("UPDATE entry SET young = 0 WHERE id BETWEEN ? AND ? AND young = 1 AND ctime <= ?", grown.first,
+			grown.last, grown.ctime)
 	}
 	feeds := slices.SortedFunc(maps.Values(u.feeds), func(a, b *feed) int { return cmp.Compare(a.hash, b.hash) })
 	if u.common == nil {
@@ -402,7 +404,8 @@ func (u *update) moved(a *arrival) (id int64, ok bool) {
 	}
 	if ok {
 		unread, marked := flagBits(a.ref)
-		u.c.exec("UPDATE entry SET dir = ?, info = ?, unread = ?, marked = ? WHERE id = ?", dirID(a.list.f, a.list.place), infoOf(a.ref), unread, marked, id)
+		u.c.exec("UPDATE entry SET dir = ?, info = ?, unread = ?, marked = ? WHERE id = ?",
+			dirID(a.list.f, a.list.place), infoOf(a.ref), unread, marked, id)
 		u.affected[key] = a.list.f
 	}
 	return id, ok
@@ -584,7 +587,10 @@ func (u *update) chooseCommon(sample iter.Seq[[]string]) {
 	if entries < commonFrom {
 		return
 	}
-	words := slices.SortedFunc(maps.Keys(in), func(a, b string) int { return cmp.Or(cmp.Compare(in[b], in[a]), strings.Compare(a, b)) })
+	words := slices.SortedFunc(maps.Keys(in), func(a, b string) int {
+		return cmp.Or(cmp.Compare(in[b], in[a]),
+			strings.Compare(a, b))
+	})
 	words = words[:min(len(words), commonWords)]
 	slices.Sort(words)
 	text := strings.Join(words, "\n")

@@ -12,8 +12,10 @@ var flagWords = map[string]string{"read": "S", "flagged": "F", "trashed": "T", "
 // misnomers maps other words for these flags to the right ones. They are refused, since most of
 // them also consist of letters of the user's own flags.
 var misnomers = map[string]string{
-	"seen": "read", "flag": "flagged", "star": "flagged", "starred": "flagged", "marked": "flagged", "important": "flagged",
-	"trash": "trashed", "delete": "trashed", "deleted": "trashed", "removed": "trashed", "save": "saved", "downloaded": "saved",
+	"seen": "read", "flag": "flagged", "star": "flagged", "starred": "flagged", "marked": "flagged",
+	"important": "flagged",
+	"trash":     "trashed", "delete": "trashed", "deleted": "trashed", "removed": "trashed", "save": "saved",
+	"downloaded": "saved",
 }
 
 // FlagError is the error of a text that is not flags.
@@ -33,7 +35,8 @@ func ParseFlags(text string) (string, error) {
 	letters := []byte(text)
 	for _, c := range letters {
 		if lower := c | 0x20; lower < 'a' || lower > 'z' {
-			return "", &FlagError{fmt.Sprintf("%q names no flags: flags are ASCII letters", text), "F flagged, S read, T trashed, a to z your own"}
+			return "", &FlagError{fmt.Sprintf("%q names no flags: flags are ASCII letters", text),
+				"F flagged, S read, T trashed, a to z your own"}
 		}
 	}
 	slices.Sort(letters)
@@ -55,7 +58,8 @@ func misnamed(text string) error {
 	}
 	switch {
 	case lower == "unread" || lower == "unseen":
-		return &FlagError{fmt.Sprintf("%q names no flag", text), "an entry without the flag S is unread: clear read, or S"}
+		return &FlagError{fmt.Sprintf("%q names no flag", text),
+			"an entry without the flag S is unread: clear read, or S"}
 	case word != "":
 		return &FlagError{fmt.Sprintf("%q names no flag", text), fmt.Sprintf("write %s, or %s", word, flagWords[word])}
 	}

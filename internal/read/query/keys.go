@@ -23,27 +23,42 @@ type rule struct {
 }
 
 // anyRule is the rule of a word without a key, which [Matcher.term] decides.
-var anyRule = rule{key: keyAny, text: true, fields: lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldType | lektordir.FieldContent}
+var anyRule = rule{key: keyAny, text: true,
+	fields: lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldType | lektordir.FieldContent}
 
 // rules are the rules of all keys, in the order of messages.
 var rules = []rule{
-	{key: keyFeed, text: true, holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool { return t.feed(s) }},
-	{key: keyAuthor, text: true, fields: lektordir.FieldAuthor, holds: func(_ *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
+	{key: keyFeed, text: true, holds: func(_ *Matcher, t *term, s *Subject,
+		_ *lektordir.Entry) bool {
+		return t.feed(s)
+	}},
+	{key: keyAuthor, text: true, fields: lektordir.FieldAuthor, holds: func(_ *Matcher, t *term, s *Subject,
+		e *lektordir.Entry) bool {
 		if e.Author == "" && s.Feed != nil {
 			return t.in(s.Feed.Author)
 		}
 		return t.in(e.Author)
 	}},
-	{key: keyTitle, text: true, fields: lektordir.FieldTitle, holds: func(_ *Matcher, t *term, _ *Subject, e *lektordir.Entry) bool { return t.in(e.Title) }},
-	{key: keyCategory, text: true, fields: lektordir.FieldCategories, holds: func(_ *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
+	{key: keyTitle, text: true, fields: lektordir.FieldTitle, holds: func(_ *Matcher, t *term, _ *Subject,
+		e *lektordir.Entry) bool {
+		return t.in(e.Title)
+	}},
+	{key: keyCategory, text: true, fields: lektordir.FieldCategories, holds: func(_ *Matcher, t *term, s *Subject,
+		e *lektordir.Entry) bool {
 		return slices.ContainsFunc(e.Categories, t.in) || slices.ContainsFunc(s.folders(), t.in)
 	}},
-	{key: keyType, text: true, fields: lektordir.FieldType, holds: func(_ *Matcher, t *term, _ *Subject, e *lektordir.Entry) bool {
+	{key: keyType, text: true, fields: lektordir.FieldType, holds: func(_ *Matcher, t *term, _ *Subject,
+		e *lektordir.Entry) bool {
 		return t.in(cmp.Or(e.Type, "text/plain"))
 	}},
-	{key: keyText, text: true, fields: lektordir.FieldType | lektordir.FieldContent, holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool { return s.inText(t) }},
-	{key: keyID, text: true, fields: lektordir.FieldID, holds: func(_ *Matcher, t *term, _ *Subject, e *lektordir.Entry) bool { return t.in(e.ID) }},
-	{key: keyLink, text: true, fields: lektordir.FieldLink | lektordir.FieldID, holds: func(_ *Matcher, t *term, _ *Subject, e *lektordir.Entry) bool { return t.in(e.URL()) }},
+	{key: keyText, text: true, fields: lektordir.FieldType | lektordir.FieldContent,
+		holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool { return s.inText(t) }},
+	{key: keyID, text: true, fields: lektordir.FieldID, holds: func(_ *Matcher, t *term, _ *Subject,
+		e *lektordir.Entry) bool {
+		return t.in(e.ID)
+	}},
+	{key: keyLink, text: true, fields: lektordir.FieldLink | lektordir.FieldID,
+		holds: func(_ *Matcher, t *term, _ *Subject, e *lektordir.Entry) bool { return t.in(e.URL()) }},
 	{key: keyFolder, text: true, holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool {
 		return slices.ContainsFunc(s.folders(), t.inFolder)
 	}},
@@ -52,10 +67,12 @@ var rules = []rule{
 		return !strings.ContainsFunc(t.value, func(flag rune) bool { return !s.Ref.HasFlag(byte(flag)) })
 	}},
 	{key: keyHas, choices: things},
-	{key: keySince, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
+	{key: keySince, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject,
+		e *lektordir.Entry) bool {
 		return !Date(s.Ref, e, m.now).Before(m.dates[t].from)
 	}},
-	{key: keyBefore, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
+	{key: keyBefore, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject,
+		e *lektordir.Entry) bool {
 		return Date(s.Ref, e, m.now).Before(m.dates[t].from)
 	}},
 	{key: keyOn, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
@@ -107,24 +124,43 @@ var states = []choice{
 
 // things are the values of has:.
 var things = []choice{
-	{"enclosure", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Enclosures) > 0 }, false},
-	{"audio", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "audio") }, false},
-	{"video", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "video") }, false},
-	{"image", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "image") }, false},
-	{"title", lektordir.FieldTitle, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(e.Title) != "" }, false},
-	{"author", lektordir.FieldAuthor, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(e.Author) != "" }, false},
+	{"enclosure", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Enclosures) > 0 },
+		false},
+	{"audio", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "audio") },
+		false},
+	{"video", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "video") },
+		false},
+	{"image", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "image") },
+		false},
+	{"title", lektordir.FieldTitle, func(_ *Subject,
+		e *lektordir.Entry) bool {
+		return strings.TrimSpace(e.Title) != ""
+	}, false},
+	{"author", lektordir.FieldAuthor, func(_ *Subject,
+		e *lektordir.Entry) bool {
+		return strings.TrimSpace(e.Author) != ""
+	}, false},
 	{"date", lektordir.FieldPubDate, func(_ *Subject, e *lektordir.Entry) bool { return !e.PubDate.IsZero() }, false},
-	{"link", lektordir.FieldLink | lektordir.FieldID, func(_ *Subject, e *lektordir.Entry) bool { return e.URL() != "" }, false},
-	{"category", lektordir.FieldCategories, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Categories) > 0 }, false},
+	{"link", lektordir.FieldLink | lektordir.FieldID,
+		func(_ *Subject, e *lektordir.Entry) bool { return e.URL() != "" }, false},
+	{"category", lektordir.FieldCategories, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Categories) > 0 },
+		false},
 	{"folder", 0, func(s *Subject, _ *lektordir.Entry) bool { return len(s.folders()) > 0 }, false},
-	{"summary", lektordir.FieldSummary, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(e.Summary) != "" }, false},
+	{"summary", lektordir.FieldSummary, func(_ *Subject,
+		e *lektordir.Entry) bool {
+		return strings.TrimSpace(e.Summary) != ""
+	}, false},
 	{"comments", lektordir.FieldComments, func(_ *Subject, e *lektordir.Entry) bool { return e.Comments != "" }, false},
-	{"content", lektordir.FieldContent, func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(string(e.Content)) != "" }, false},
+	{"content", lektordir.FieldContent, func(_ *Subject,
+		e *lektordir.Entry) bool {
+		return strings.TrimSpace(string(e.Content)) != ""
+	}, false},
 }
 
 // encloses reports whether an entry has an enclosure of a kind.
 func encloses(e *lektordir.Entry, kind string) bool {
-	return slices.ContainsFunc(e.Enclosures, func(enc lektordir.Enclosure) bool { return strings.HasPrefix(EnclosureType(enc), kind) })
+	return slices.ContainsFunc(e.Enclosures,
+		func(enc lektordir.Enclosure) bool { return strings.HasPrefix(EnclosureType(enc), kind) })
 }
 
 // EnclosureType returns the type of an enclosure. If the feed does not state it, it is guessed from the
@@ -135,7 +171,8 @@ func EnclosureType(e lektordir.Enclosure) string {
 		name = u.Path
 	}
 	ext := strings.ToLower(path.Ext(name))
-	if kind := extensions()[ext]; typ == "" || typ == "application/octet-stream" || kind != "" && typ == "image/"+ext[1:] {
+	if kind := extensions()[ext]; typ == "" || typ == "application/octet-stream" || kind != "" &&
+		typ == "image/"+ext[1:] {
 		return kind
 	}
 	return typ

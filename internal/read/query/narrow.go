@@ -115,7 +115,8 @@ func (q *Query) OnlyUnread() bool {
 // OnlyMarked reports whether the query selects only entries with a flag other than S.
 func (q *Query) OnlyMarked() bool {
 	return q.demands(func(t *term) bool {
-		return t.choice != nil && t.key == keyIs && (t.needle == "flagged" || t.needle == "trashed") || t.key == keyFlag && strings.Trim(t.value, "S") != ""
+		return t.choice != nil && t.key == keyIs && (t.needle == "flagged" || t.needle == "trashed") ||
+			t.key == keyFlag && strings.Trim(t.value, "S") != ""
 	})
 }
 

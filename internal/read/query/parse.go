@@ -168,14 +168,18 @@ func (p *parser) term(depth int) (node, error) {
 		return p.value(&anyRule)
 	case c == '-':
 		return nil, p.fail(start, fmt.Sprintf("a term does not begin with -: %s", p.word()),
-			fmt.Sprintf("to leave entries out write not:%s; to search for it put it in quotes", cmp.Or(strings.TrimLeft(p.word(), "-"), "TERM")))
+			fmt.Sprintf("to leave entries out write not:%s; to search for it put it in quotes",
+				cmp.Or(strings.TrimLeft(p.word(), "-"), "TERM")))
 	}
 	w := p.word()
 	switch strings.ToLower(w) {
 	case "or", "and":
-		return nil, p.fail(start, fmt.Sprintf("a term is missing before %q", w), fmt.Sprintf("to search for the word put it in quotes: \"%s\"", w))
+		return nil, p.fail(start, fmt.Sprintf("a term is missing before %q", w),
+			fmt.Sprintf("to search for the word put it in quotes: \"%s\"", w))
 	case "not":
-		return nil, p.fail(start, fmt.Sprintf("%q by itself", w), fmt.Sprintf("write not: before a term, without a space; to search for the word put it in quotes: \"%s\"", w))
+		return nil, p.fail(start, fmt.Sprintf("%q by itself", w),
+			fmt.Sprintf("write not: before a term, without a space; to search for the word put it in quotes: \"%s\"",
+				w))
 	}
 	name, value, ok := cutKey(w)
 	switch {
@@ -192,7 +196,8 @@ func (p *parser) group(start, depth int) (node, error) {
 	p.pos++
 	p.space()
 	if !p.eof() && p.text[p.pos] == ')' {
-		return nil, p.fail(start, "there is nothing between these parentheses", `to search for them put them in quotes: "()"`)
+		return nil, p.fail(start, "there is nothing between these parentheses",
+			`to search for them put them in quotes: "()"`)
 	}
 	n, err := p.anyOf(depth + 1)
 	if err != nil {
@@ -288,7 +293,8 @@ func (p *parser) value(r *rule) (node, error) {
 		return nil, p.fail(at, "the quotes are empty", "")
 	}
 	if !p.eof() && p.text[p.pos] != ')' && !unicode.IsSpace(first(p.text[p.pos:])) {
-		return nil, p.fail(p.pos, "a space is missing here", `a text with quotes or parentheses goes between quotes, as in "say \"yes\" (now)"`)
+		return nil, p.fail(p.pos, "a space is missing here",
+			`a text with quotes or parentheses goes between quotes, as in "say \"yes\" (now)"`)
 	}
 	if t.form == word {
 		if err := p.check(t, at); err != nil {
@@ -356,7 +362,8 @@ func (p *parser) regexp(t *term) error {
 			b.WriteByte(c)
 		}
 	}
-	return p.fail(start, "this regular expression is not closed by /", `to search for a text that begins with / put it in quotes`)
+	return p.fail(start, "this regular expression is not closed by /",
+		`to search for a text that begins with / put it in quotes`)
 }
 
 // check completes a term that is a word or phrase.
@@ -377,7 +384,8 @@ func (p *parser) check(t *term, at int) error {
 			}
 			names = append(names, c.name)
 		}
-		return p.fail(at, fmt.Sprintf("there is no %s:%s", t.key, t.value), fmt.Sprintf("the values of %s: are %s", t.key, list(names)))
+		return p.fail(at, fmt.Sprintf("there is no %s:%s", t.key, t.value),
+			fmt.Sprintf("the values of %s: are %s", t.key, list(names)))
 	case keyFlag:
 		if err, ok := errors.AsType[*FlagError](misnamed(t.value)); ok {
 			return p.fail(at, err.Message, err.Hint)
@@ -385,7 +393,8 @@ func (p *parser) check(t *term, at int) error {
 		t.value = cmp.Or(flagWords[t.value], t.value)
 		for _, c := range t.value {
 			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-				return p.fail(at, fmt.Sprintf("%q is not a flag", c), "flags are ASCII letters: F flagged, S seen, T trashed, a to z your own")
+				return p.fail(at, fmt.Sprintf("%q is not a flag", c),
+					"flags are ASCII letters: F flagged, S seen, T trashed, a to z your own")
 			}
 		}
 	case keySince, keyBefore, keyOn, keyDelivery, keyRead:
@@ -395,7 +404,8 @@ func (p *parser) check(t *term, at int) error {
 				"write 2h, 3d, 2w, 6m (months), 1y, today, yesterday, 2026-01-31, 2026-01, 2026 or 2026-01-31T12:00:00Z")
 		}
 		if t.key == keyOn && !d.days() {
-			return p.fail(at, fmt.Sprintf("on: needs a day, a month or a year, not %s", t.value), "for a moment use since: and before:")
+			return p.fail(at, fmt.Sprintf("on: needs a day, a month or a year, not %s", t.value),
+				"for a moment use since: and before:")
 		}
 		t.date = d
 	}

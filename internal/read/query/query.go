@@ -115,7 +115,10 @@ func (q *Query) Fields() lektordir.Fields {
 // MentionsState reports whether the query has a term about flags, read entries or new/. If not, viewers
 // show only unread entries by default.
 func (q *Query) MentionsState() bool {
-	return q.mentions(func(t *term) bool { return t.key == keyFlag || t.key == keyRead || t.choice != nil && t.choice.state })
+	return q.mentions(func(t *term) bool {
+		return t.key == keyFlag || t.key == keyRead || t.choice != nil &&
+			t.choice.state
+	})
 }
 
 // MentionsTrash reports whether the query has a term about the flag T. If not, viewers do not list

@@ -98,7 +98,8 @@ func (p *parser) include(name string, at, depth int) (node, error) {
 		return nil, p.fail(at, "saved queries cannot be used here", "")
 	case slices.Contains(p.within, name):
 		chain := append(slices.Clone(p.within[slices.Index(p.within, name):]), name)
-		return nil, p.fail(at, fmt.Sprintf("the saved query %s is a part of itself (%s)", name, strings.Join(chain, " has ")), "take it out of one of them")
+		return nil, p.fail(at, fmt.Sprintf("the saved query %s is a part of itself (%s)", name,
+			strings.Join(chain, " has ")), "take it out of one of them")
 	case *p.budget == 0:
 		return nil, p.fail(at, fmt.Sprintf("more than %d saved queries within each other", maxSaved), "")
 	}
@@ -111,7 +112,8 @@ func (p *parser) include(name string, at, depth int) (node, error) {
 		}
 		return nil, p.fail(at, err.Error(), "")
 	}
-	sub := &parser{text: text, name: name, saved: p.saved, within: append(slices.Clone(p.within), name), budget: p.budget}
+	sub := &parser{text: text, name: name, saved: p.saved, within: append(slices.Clone(p.within), name),
+		budget: p.budget}
 	if err := sub.valid(); err != nil {
 		return nil, err
 	}

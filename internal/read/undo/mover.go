@@ -29,13 +29,14 @@ type Mover struct {
 // Moving returns the mover of a command that can be undone. The journal is created when the first
 // entry is moved.
 func Moving(s *entrystore.Store, command string) *Mover {
-	return &Mover{store: s, journal: &journal{store: s, command: command, max: maxJournal}, others: sync.OnceValue(func() bool {
-		if s.Index == nil {
-			return false // the search for others may read all entries
-		}
-		word, _ := atomicfile.Line(s.Dir.Join("etc/view/repeats"))
-		return word == "read"
-	})}
+	return &Mover{store: s, journal: &journal{store: s, command: command, max: maxJournal},
+		others: sync.OnceValue(func() bool {
+			if s.Index == nil {
+				return false // the search for others may read all entries
+			}
+			word, _ := atomicfile.Line(s.Dir.Join("etc/view/repeats"))
+			return word == "read"
+		})}
 }
 
 // Continue lets the mover continue the journal that the last mover with the same chain began for the same
@@ -110,7 +111,8 @@ func (m *Mover) SetFlags(ref lektordir.Ref, set, unset string) (to lektordir.Ref
 		mark := func() error {
 			_, err := m.store.Dir.SetFlags(ref, set, unset)
 			if errors.Is(err, fs.ErrExist) {
-				return fmt.Errorf("%s: cannot set the flags: a copy of the entry with these flags is in cur/ already", ref.Path())
+				return fmt.Errorf("%s: cannot set the flags: a copy of the entry with these flags is in cur/ already",
+					ref.Path())
 			}
 			return err
 		}

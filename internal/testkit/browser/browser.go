@@ -27,8 +27,10 @@ func Open(t *testing.T, url string, width int) (page, console string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(),
-		fmt.Sprintf("--window-size=%d,900", width), "--enable-logging=stderr", "--v=0", "--virtual-time-budget=2000", "--dump-dom", url)
+	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu",
+		"--user-data-dir="+t.TempDir(),
+		fmt.Sprintf("--window-size=%d,900", width), "--enable-logging=stderr", "--v=0", "--virtual-time-budget=2000",
+		"--dump-dom", url)
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()

@@ -129,13 +129,15 @@ func New(ctx context.Context, dir string) (*Volume, error) {
 		}
 	}
 	conf := filepath.Join(dir, "glusterd.vol")
-	if err := errors.Join(os.Mkdir("/run/gluster", 0o700), os.WriteFile(conf, fmt.Appendf(nil, settings, dir), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir("/run/gluster", 0o700), os.WriteFile(conf, fmt.Appendf(nil, settings, dir),
+		0o600)); err != nil {
 		return nil, err
 	}
 	if _, err := run(ctx, "glusterd", "-f", conf, "-p", dir+"/pid", "-l", dir+"/log/glusterd"); err != nil {
 		return nil, err
 	}
-	create := []string{"volume", "create", "lektor", "replica", "2", address + ":" + dir + "/brick1", address + ":" + dir + "/brick2", "force"}
+	create := []string{"volume", "create", "lektor", "replica", "2", address + ":" + dir + "/brick1", address + ":" +
+		dir + "/brick2", "force"}
 	if err := v.until(ctx, create...); err != nil {
 		return nil, err
 	}
@@ -227,7 +229,8 @@ func (v *Volume) Mount(ctx context.Context, at string) error {
 		return err
 	}
 	v.mounts = append(v.mounts, at)
-	_, err := run(ctx, "glusterfs", "--volfile-server="+address, "--volfile-id=lektor", "--log-file="+v.dir+"/log/"+filepath.Base(at), at)
+	_, err := run(ctx, "glusterfs", "--volfile-server="+address, "--volfile-id=lektor",
+		"--log-file="+v.dir+"/log/"+filepath.Base(at), at)
 	return err
 }
 

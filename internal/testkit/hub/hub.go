@@ -164,7 +164,8 @@ func (h *Hub) pleaseNotify(r *http.Request, q url.Values) error {
 	if _, ok := q["notifyProcedure"]; !ok {
 		return fmt.Errorf("notifyProcedure is missing")
 	}
-	return h.register(r, q.Get("notifyProcedure"), q.Get("port"), q.Get("path"), q.Get("protocol"), feeds, q.Get("domain"))
+	return h.register(r, q.Get("notifyProcedure"), q.Get("port"), q.Get("path"), q.Get("protocol"), feeds,
+		q.Get("domain"))
 }
 
 func (h *Hub) register(r *http.Request, procedure, port, path, protocol string, feeds []string, domain string) error {
@@ -289,7 +290,10 @@ func (h *Hub) forget(r Registration, err error) bool {
 	if h.errors[key]++; err == nil {
 		h.errors[key] = 0
 	} else if h.errors[key] >= h.Forgets {
-		h.regs = slices.DeleteFunc(h.regs, func(o Registration) bool { return o.Callback == r.Callback && o.Feed == r.Feed })
+		h.regs = slices.DeleteFunc(h.regs, func(o Registration) bool {
+			return o.Callback == r.Callback &&
+				o.Feed == r.Feed
+		})
 		h.errors[key] = 0
 	}
 	return true
@@ -336,7 +340,8 @@ func (h *Hub) call(r *http.Request, body []byte) []byte {
 	switch m.Method {
 	case "rssCloud.pleaseNotify":
 		if len(m.Params) < 5 || h.FiveParams && len(m.Params) > 5 {
-			return rsscloud.EncodeFault(4, fmt.Sprintf("Can't call \"pleaseNotify\" with %d parameters.", len(m.Params)))
+			return rsscloud.EncodeFault(4, fmt.Sprintf("Can't call \"pleaseNotify\" with %d parameters.",
+				len(m.Params)))
 		}
 		err = h.register(r, text(0), text(1), text(2), text(3), m.Params[4].Strings(), text(5))
 	case "rssCloud.ping":
@@ -363,7 +368,8 @@ func (h *Hub) websub(w http.ResponseWriter, q url.Values) {
 		}
 		return
 	}
-	s := &Subscription{Callback: q.Get("hub.callback"), Topic: q.Get("hub.topic"), Secret: q.Get("hub.secret"), Lease: h.Lease}
+	s := &Subscription{Callback: q.Get("hub.callback"), Topic: q.Get("hub.topic"), Secret: q.Get("hub.secret"),
+		Lease: h.Lease}
 	if s.Lease == 0 {
 		s.Lease, _ = time.ParseDuration(q.Get("hub.lease_seconds") + "s")
 	}
@@ -385,7 +391,8 @@ func (h *Hub) websub(w http.ResponseWriter, q url.Values) {
 // Verify verifies the intent of a callback, and then changes the subscription.
 func (h *Hub) Verify(s *Subscription, mode string) bool {
 	if h.Deny != "" {
-		h.get(s.Callback + "?" + url.Values{"hub.mode": {websub.Denied}, "hub.topic": {s.Topic}, "hub.reason": {h.Deny}}.Encode())
+		h.get(s.Callback + "?" + url.Values{"hub.mode": {websub.Denied}, "hub.topic": {s.Topic},
+			"hub.reason": {h.Deny}}.Encode())
 		return false
 	}
 	challenge := rand.Text()

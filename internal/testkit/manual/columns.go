@@ -47,7 +47,10 @@ func columnsIn(page, from string) (named []string) {
 			continue
 		}
 		words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" ,;\n", r) })
-		if at := slices.IndexFunc(words, func(w string) bool { return strings.TrimPrefix(w, ".") == "Cm" || w == ".Ql" }); at >= 0 {
+		if at := slices.IndexFunc(words, func(w string) bool {
+			return strings.TrimPrefix(w, ".") == "Cm" ||
+				w == ".Ql"
+		}); at >= 0 {
 			named = append(named, words[at+1:]...)
 		}
 	}

@@ -128,7 +128,8 @@ func compare(app *cli.App, page string, own map[string]string) []string {
 	for where, flags := range m {
 		for name := range flags {
 			if !appFlags[where][name] && !obvious(name) {
-				problems = append(problems, fmt.Sprintf("%s is documented but not taken", strings.TrimSpace(where+" "+name)))
+				problems = append(problems, fmt.Sprintf("%s is documented but not taken",
+					strings.TrimSpace(where+" "+name)))
 			}
 		}
 	}

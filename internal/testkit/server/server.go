@@ -243,9 +243,11 @@ func Cut(body string, after int) http.HandlerFunc {
 // RSS returns an RSS document of n entries, numbered from first.
 func RSS(title string, first, n int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>%s</title><link>http://example.com/</link><description>d</description>`, title)
+	fmt.Fprintf(&b,
+		`<?xml version="1.0"?><rss version="2.0"><channel><title>%s</title><link>http://example.com/</link><description>d</description>`, title)
 	for i := range n {
-		fmt.Fprintf(&b, "<item><title>%s %d</title><link>http://example.com/%d</link><guid>%s-%d</guid><description>text %d</description></item>", title, first+i, first+i, title, first+i, first+i)
+		fmt.Fprintf(&b,
+			"<item><title>%s %d</title><link>http://example.com/%d</link><guid>%s-%d</guid><description>text %d</description></item>", title, first+i, first+i, title, first+i, first+i)
 	}
 	b.WriteString("</channel></rss>")
 	return b.String()

@@ -37,7 +37,8 @@ func NewTmux(t testing.TB, columns, lines int, env []string, script string) *Tmu
 		os.RemoveAll(dir)
 	})
 	// Run the command in a shell with job control, like a user's.
-	cmd := x.command("new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(lines), "-s", "t", "sh", "-c", script+"\nexec cat")
+	cmd := x.command("new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(lines), "-s", "t", "sh", "-c",
+		script+"\nexec cat")
 	cmd.Env = append(cmd.Env, env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("tmux: %v\n%s", err, out)
@@ -114,7 +115,10 @@ func (x *Tmux) Until(what string, done func(lines []string) bool) []string {
 // Await waits until a text is on the screen.
 func (x *Tmux) Await(text string) []string {
 	x.t.Helper()
-	return x.Until(fmt.Sprintf("%q", text), func(lines []string) bool { return strings.Contains(strings.Join(lines, "\n"), text) })
+	return x.Until(fmt.Sprintf("%q", text), func(lines []string) bool {
+		return strings.Contains(strings.Join(lines,
+			"\n"), text)
+	})
 }
 
 // Styled is like [Tmux.Screen], with the escape sequences of colours and styles.

@@ -72,7 +72,8 @@ type table [256]rune
 // tables holds the charsets above by name, and windows-1252 under "".
 var tables = sync.OnceValue(func() map[string]*table {
 	all := map[string]*table{}
-	for _, name := range []string{"windows-1252", "windows-1250", "iso-8859-2", "windows-1254", "windows-1257", "iso-8859-15", "windows-1256"} {
+	for _, name := range []string{"windows-1252", "windows-1250", "iso-8859-2", "windows-1254", "windows-1257",
+		"iso-8859-15", "windows-1256"} {
 		enc, _ := lookup(name)
 		all[name] = tableOf(enc)
 	}
@@ -164,7 +165,8 @@ func (n *byteCount) strangeInWest(in *table) int {
 func (n *byteCount) isLatin9() bool {
 	const euro, oe, sCaron, zCaron = 0xA4, 0xBD, 0xA8, 0xB8
 	euros, letters := n.outside[euro], n.inside[oe]+n.inside[sCaron]+n.inside[zCaron]
-	return !n.c1 && euros+letters > 0 && n.inside[euro] == 0 && n.strangeInWest(tables()["iso-8859-15"]) <= n.all/minStrange
+	return !n.c1 && euros+letters > 0 && n.inside[euro] == 0 &&
+		n.strangeInWest(tables()["iso-8859-15"]) <= n.all/minStrange
 }
 
 // isArabic reports whether a text is Arabic in windows-1256: most letters are Arabic, and many

@@ -68,7 +68,8 @@ func decode(b []byte, contentType string) ([]byte, []Problem) {
 	if u.bad > 0 && u.good <= u.bad {
 		if enc, name := detect(b); enc != nil {
 			if out, bad := decodeWith(enc, b); fits(out, bad) {
-				return out, append(problems, Problem{Text: "the document declares no charset that fits; from its bytes it was read as " + name})
+				return out, append(problems,
+					Problem{Text: "the document declares no charset that fits; from its bytes it was read as " + name})
 			}
 		}
 	}
@@ -125,7 +126,8 @@ var detectable = sync.OnceValue(func() map[string]found {
 		"GB2312": {"gb18030", 0.5}, "Big5": {"big5", 0.5}, "EUC-KR": {"euc-kr", 0.5}, "CP949": {"euc-kr", 0.5},
 		"KOI8-R": {"koi8-u", 0.85}, "Windows-1251": {"windows-1251", 0.85}, "MacCyrillic": {"windows-1251", 0.85},
 		"ISO-8859-5": {"iso-8859-5", 0.85}, "ISO-8859-7": {"iso-8859-7", 0.85}, "Windows-1253": {"windows-1253", 0.85},
-		"IBM866": {"ibm866", 0.85}, "TIS-620": {"windows-874", 0.8}, "Windows-1255": {"windows-1255", 0.85}, "ISO-8859-8": {"windows-1255", 0.85},
+		"IBM866": {"ibm866", 0.85}, "TIS-620": {"windows-874", 0.8}, "Windows-1255": {"windows-1255", 0.85},
+		"ISO-8859-8": {"windows-1255", 0.85},
 	}
 })
 

@@ -119,7 +119,8 @@ func ParseTime(v string, loc *time.Location) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%q is not a time; write it as 2026-01-31T12:00:00Z, or as @ and seconds since 1970", v)
+	return time.Time{}, fmt.Errorf("%q is not a time; write it as 2026-01-31T12:00:00Z, or as @ and seconds since 1970",
+		v)
 }
 
 // ParseSize parses a number of bytes, at least 1. The suffixes K, M and G multiply it by 2¹⁰, 2²⁰

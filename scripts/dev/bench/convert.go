@@ -27,7 +27,8 @@ func (b *bench) convert() {
 	for i := range n {
 		total += len(generate(i, sizes["entries"], sizes["bytes"]).text)
 	}
-	g := group{what: fmt.Sprintf("%d documents of %d MB converted", n, total/1e6), unit: "MB", n: total / 1e6, warm: true}
+	g := group{what: fmt.Sprintf("%d documents of %d MB converted", n, total/1e6), unit: "MB", n: total / 1e6,
+		warm: true}
 	b.compare(g, ways, func(w *way, _ int) measurement {
 		return w.timed(convertArg, strconv.Itoa(n), strconv.Itoa(sizes["entries"]), strconv.Itoa(sizes["bytes"]))
 	})
@@ -35,7 +36,8 @@ func (b *bench) convert() {
 
 // convertChild is the main function of such a run.
 func convertChild(args []string) {
-	n, entries, size := must.Get(strconv.Atoi(args[0])), must.Get(strconv.Atoi(args[1])), must.Get(strconv.Atoi(args[2]))
+	n, entries, size := must.Get(strconv.Atoi(args[0])), must.Get(strconv.Atoi(args[1])),
+		must.Get(strconv.Atoi(args[2]))
 	docs := make([][]byte, n)
 	for i := range docs {
 		docs[i] = generate(i, entries, size).text

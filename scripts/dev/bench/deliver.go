@@ -26,7 +26,8 @@ import (
 // lektor-dir to copy and the one to make.
 const deliverArg = "-deliver"
 
-var deliveries = map[string]func(from *lektordir.Dir, to string) func(){"lektordir": throughLektordir, "floor": throughFloor}
+var deliveries = map[string]func(from *lektordir.Dir, to string) func(){"lektordir": throughLektordir,
+	"floor": throughFloor}
 
 // deliver measures both ways, with feeds that lektor-fetch has fetched.
 func (b *bench) deliver() {
@@ -39,7 +40,8 @@ func (b *bench) deliver() {
 	us := b.ours("lektor-fetch")[0]
 	take(setupLektor(us, us.dir, s.urls)())
 	// Each round makes a third of a million files.
-	g := group{what: fmt.Sprintf("delivery alone, %d × %d", sizes["large"], sizes["entries"]), unit: "entries", n: sizes["large"] * sizes["entries"], rounds: min(b.rounds, 3)}
+	g := group{what: fmt.Sprintf("delivery alone, %d × %d", sizes["large"], sizes["entries"]), unit: "entries",
+		n: sizes["large"] * sizes["entries"], rounds: min(b.rounds, 3)}
 	from := filepath.Join(us.dir, "feeds")
 	for _, w := range ways {
 		w.once = func(w *way, _ int) measurement {
@@ -164,7 +166,8 @@ func readFloor(base, skip string) (files []floorFile) {
 
 // stage makes the feed, and its entries below tmp.
 func (f *floorFeed) stage(to string) {
-	for _, dir := range []string{"/src/" + f.hash, "/src/" + f.hash + "/etc", "/src/" + f.hash + "/etc/fetch", "/tmp/" + f.hash} {
+	for _, dir := range []string{"/src/" + f.hash, "/src/" + f.hash + "/etc", "/src/" + f.hash + "/etc/fetch", "/tmp/" +
+		f.hash} {
 		must.Do(unix.Mkdir(to+dir, 0o777))
 	}
 	inDir(to+"/src/"+f.hash, func(fd int) { putFloor(fd, f.src) })

@@ -28,7 +28,8 @@ func (b *bench) ess() {
 			for i := 1000 * k; i < min(n, 1000*(k+1)); i++ {
 				rng := rand.New(rand.NewPCG(uint64(i), 1))
 				at, list := entries(rng, 100)
-				must.Do(os.WriteFile(filepath.Join(dir, name(i)), ess.AppendESS(nil, ess.Time(at), essURL(i), list), 0o600))
+				must.Do(os.WriteFile(filepath.Join(dir, name(i)), ess.AppendESS(nil, ess.Time(at), essURL(i), list),
+					0o600))
 			}
 		})
 		names := filepath.Join(dir, "names")
@@ -37,7 +38,8 @@ func (b *bench) ess() {
 			list = append(append(list, name(i)...), 0)
 		}
 		must.Do(os.WriteFile(names, list, 0o600))
-		b.compare(group{what: fmt.Sprintf("newest of %d documents, a file each", n), unit: "documents", n: n, warm: true}, b.ours("lektor-ess top"), func(w *way, _ int) measurement {
+		b.compare(group{what: fmt.Sprintf("newest of %d documents, a file each", n), unit: "documents", n: n,
+			warm: true}, b.ours("lektor-ess top"), func(w *way, _ int) measurement {
 			cmd := command(dir, filepath.Join(w.bin, "lektor-ess"), "top", "-n", fmt.Sprint(topmost), "-0", "-")
 			stdin := must.Get(os.Open(names))
 			defer stdin.Close()
@@ -69,7 +71,8 @@ func (b *bench) inLines(n int) {
 	printed := map[string][]byte{}
 	for _, w := range ways {
 		w.once = func(w *way, _ int) measurement {
-			cmd := command(dir, filepath.Join(w.bin, "lektor-ess"), "top", "--at", "@1740000000", "-n", fmt.Sprint(topmost), "--lines", "all.ess")
+			cmd := command(dir, filepath.Join(w.bin, "lektor-ess"), "top", "--at", "@1740000000", "-n",
+				fmt.Sprint(topmost), "--lines", "all.ess")
 			m, out := take(cmd)
 			checkTop(out)
 			printed[w.name] = out

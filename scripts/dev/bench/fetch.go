@@ -30,16 +30,18 @@ func (b *bench) fetchers() []*fetcher {
 		{ways: b.ours("lektor-fetch"), setup: setupLektor, count: func(_ *way, dir string) int {
 			return len(must.Get(filepath.Glob(filepath.Join(dir, "feeds/new/*/*/content"))))
 		}},
-		{ways: b.other("sfeed_update", "sfeed_update"), setup: setupSfeed, family: true, count: func(_ *way, dir string) (n int) {
-			for _, f := range must.Get(filepath.Glob(filepath.Join(dir, "feeds/*"))) {
-				n += strings.Count(string(must.Get(os.ReadFile(f))), "\n")
-			}
-			return n
-		}},
-		{ways: b.other("newsboat", "newsboat"), setup: setupNewsboat, settle: true, count: func(_ *way, dir string) (n int) {
-			must.Get(fmt.Sscan(string(must.Get(newsboat(dir, "print-unread").Output())), &n))
-			return n
-		}},
+		{ways: b.other("sfeed_update", "sfeed_update"), setup: setupSfeed, family: true,
+			count: func(_ *way, dir string) (n int) {
+				for _, f := range must.Get(filepath.Glob(filepath.Join(dir, "feeds/*"))) {
+					n += strings.Count(string(must.Get(os.ReadFile(f))), "\n")
+				}
+				return n
+			}},
+		{ways: b.other("newsboat", "newsboat"), setup: setupNewsboat, settle: true,
+			count: func(_ *way, dir string) (n int) {
+				must.Get(fmt.Sscan(string(must.Get(newsboat(dir, "print-unread").Output())), &n))
+				return n
+			}},
 	}
 }
 
@@ -73,7 +75,8 @@ func (b *bench) firstFetch(feeds, rounds int) {
 			ways = append(ways, w)
 		}
 	}
-	b.compare(group{what: fmt.Sprintf("first fetch, %d × %d × %.1f kB", feeds, sizes["entries"], float64(sizes["bytes"])/1000), unit: "entries", n: n, rounds: rounds}, ways, nil)
+	b.compare(group{what: fmt.Sprintf("first fetch, %d × %d × %.1f kB", feeds, sizes["entries"],
+		float64(sizes["bytes"])/1000), unit: "entries", n: n, rounds: rounds}, ways, nil)
 }
 
 // once fetches urls for the first time, and checks that all entries exist.
@@ -131,7 +134,8 @@ func (b *bench) unchanged() {
 				}
 			}
 		}
-		g := b.compare(group{what: fmt.Sprintf("nothing new, %d feeds", len(s.urls)), unit: "feeds", n: len(s.urls)}, ways, nil)
+		g := b.compare(group{what: fmt.Sprintf("nothing new, %d feeds", len(s.urls)), unit: "feeds", n: len(s.urls)},
+			ways, nil)
 		if m, want := middle(g.rounded[0]), fmt.Sprintf("%d × 304", len(s.urls)); m.note != want {
 			must.Fail("answers %s, want %s", m.note, want)
 		}
@@ -200,10 +204,12 @@ feeds() {
 
 func setupNewsboat(_ *way, dir string, urls []string) func() *exec.Cmd {
 	must.Do(os.WriteFile(filepath.Join(dir, "urls"), []byte(strings.Join(urls, "\n")+"\n"), 0o600))
-	must.Do(os.WriteFile(filepath.Join(dir, "config"), fmt.Appendf(nil, "reload-threads %d\nmax-items 0\n", sizes["jobs"]), 0o600))
+	must.Do(os.WriteFile(filepath.Join(dir, "config"), fmt.Appendf(nil, "reload-threads %d\nmax-items 0\n",
+		sizes["jobs"]), 0o600))
 	return func() *exec.Cmd { return newsboat(dir, "reload") }
 }
 
 func newsboat(dir, action string) *exec.Cmd {
-	return command(dir, "newsboat", "-q", "-u", filepath.Join(dir, "urls"), "-C", filepath.Join(dir, "config"), "-c", filepath.Join(dir, "cache.db"), "-x", action)
+	return command(dir, "newsboat", "-q", "-u", filepath.Join(dir, "urls"), "-C", filepath.Join(dir, "config"), "-c",
+		filepath.Join(dir, "cache.db"), "-x", action)
 }

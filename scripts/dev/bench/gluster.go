@@ -49,7 +49,8 @@ func (b *bench) onVolume() {
 	for _, w := range ways {
 		w.once = func(w *way, _ int) measurement {
 			return onLanes(ctx, volume, at, func(dir string, lane int) {
-				cmd := w.lektor(filepath.Join(dir, "feeds"), "lektor-fetch", "deliver", "--id", fmt.Sprintf("tag:example.org,2026:%d", lane))
+				cmd := w.lektor(filepath.Join(dir, "feeds"), "lektor-fetch", "deliver", "--id",
+					fmt.Sprintf("tag:example.org,2026:%d", lane))
 				cmd.Stdin = strings.NewReader(onceDocument(lane, n/lanes))
 				out, err := cmd.CombinedOutput()
 				must.That(err, "%s", out)
@@ -75,7 +76,8 @@ func (b *bench) onVolume() {
 		}
 	}
 	if b.against == "" {
-		ways = append(ways, &way{name: "floor: a directory of four files", once: floor("id", "title", "content", "extras")}, &way{name: "a file each", once: floor()})
+		ways = append(ways, &way{name: "floor: a directory of four files",
+			once: floor("id", "title", "content", "extras")}, &way{name: "a file each", once: floor()})
 	}
 	b.compare(group{what: "GlusterFS, eight at once", unit: "entries", n: n}, ways, nil)
 }
@@ -101,7 +103,8 @@ func onLanes(ctx context.Context, volume *gluster.Volume, at string, do func(dir
 		calls += n
 	}
 	each := func(d time.Duration) float64 { return d.Seconds() * 1000 / float64(sizes["gluster"]) }
-	m.note = fmt.Sprintf("mount %.1f ms, a replica %.1f ms and %.1f calls an entry", each(mount2-mount), each(replicas2-replicas)/2, float64(calls)/float64(sizes["gluster"]))
+	m.note = fmt.Sprintf("mount %.1f ms, a replica %.1f ms and %.1f calls an entry", each(mount2-mount),
+		each(replicas2-replicas)/2, float64(calls)/float64(sizes["gluster"]))
 	return m
 }
 
@@ -115,9 +118,11 @@ func synced(path string) {
 
 func onceDocument(lane, n int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<rss version="2.0"><channel><title>Feed %d</title><link>http://example.org/</link><description/>`, lane)
+	fmt.Fprintf(&b, `<rss version="2.0"><channel><title>Feed %d</title><link>http://example.org/</link><description/>`,
+		lane)
 	for i := range n {
-		fmt.Fprintf(&b, `<item><title>Entry %d</title><guid isPermaLink="false">%d-%[1]d</guid><pubDate>Mon, 02 Mar 2026 12:%02[1]d:00 GMT</pubDate><description>%[3]s</description></item>`,
+		fmt.Fprintf(&b,
+			`<item><title>Entry %d</title><guid isPermaLink="false">%d-%[1]d</guid><pubDate>Mon, 02 Mar 2026 12:%02[1]d:00 GMT</pubDate><description>%[3]s</description></item>`,
 			i, lane, strings.Repeat("words and more words ", 100))
 	}
 	return b.String() + "</channel></rss>"

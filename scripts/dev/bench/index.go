@@ -52,7 +52,8 @@ func (b *bench) index() {
 		must.Do(os.WriteFile(filepath.Join(w.dir, "notmuch-config"), []byte(config), 0o600))
 	}
 	texts, mailTexts := l.make(dir)
-	b.compare(group{what: fmt.Sprintf("indexing of %d × %.1f kB", n, float64(sizes["bytes"])/1000), unit: "entries", n: n, rounds: 1}, slices.Concat(ours, theirs), func(w *way, _ int) measurement {
+	b.compare(group{what: fmt.Sprintf("indexing of %d × %.1f kB", n, float64(sizes["bytes"])/1000), unit: "entries",
+		n: n, rounds: 1}, slices.Concat(ours, theirs), func(w *way, _ int) measurement {
 		if w.bin == "" {
 			m, _ := take(command(w.dir, "notmuch", "new", "--quiet"))
 			return m.part(filepath.Join(mail, ".notmuch/xapian/*"), mailTexts)
@@ -64,7 +65,8 @@ func (b *bench) index() {
 	// asking returns the ways to query an index of lektor.
 	asking := func(query ...string) (ways []*way) {
 		for _, w := range ours {
-			ways = append(ways, w.asks(strings.Replace(w.name, "index", "ls -n 50", 1), w.lektor(dir, "lektor-view", append([]string{"ls", "-n", "50"}, query...)...)))
+			ways = append(ways, w.asks(strings.Replace(w.name, "index", "ls -n 50", 1),
+				w.lektor(dir, "lektor-view", append([]string{"ls", "-n", "50"}, query...)...)))
 		}
 		return ways
 	}
@@ -72,10 +74,13 @@ func (b *bench) index() {
 		ways := asking("-a", q.lektor)
 		for _, w := range theirs {
 			// With new, notmuch finds mail that other programs have moved, like lektor-view.
-			ways = append(ways, w.asks(fmt.Sprintf("notmuch search (of %d)", mailed), command(w.dir, "notmuch", "search", "--limit=50", q.notmuch)),
-				w.asks("notmuch new, search", command(w.dir, "sh", "-c", `notmuch new --quiet && exec notmuch search --limit=50 "$1"`, "sh", q.notmuch)))
+			ways = append(ways, w.asks(fmt.Sprintf("notmuch search (of %d)", mailed),
+				command(w.dir, "notmuch", "search", "--limit=50", q.notmuch)),
+				w.asks("notmuch new, search", command(w.dir, "sh", "-c",
+					`notmuch new --quiet && exec notmuch search --limit=50 "$1"`, "sh", q.notmuch)))
 		}
-		b.compare(group{what: fmt.Sprintf("%s of %d", q.name, n), unit: "queries", n: 1, rounds: 2 * b.rounds, warm: true}, ways, nil)
+		b.compare(group{what: fmt.Sprintf("%s of %d", q.name, n), unit: "queries", n: 1, rounds: 2 * b.rounds,
+			warm: true}, ways, nil)
 	}
 	b.compare(group{what: "the newest unread, and 100 arrived", unit: "queries", n: 1, warm: true, before: func(int) {
 		arrive(dir, 0, min(feeds, 100), sizes["bytes"])

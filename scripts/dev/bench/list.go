@@ -35,7 +35,8 @@ func (b *bench) list() {
 	dir, mail := b.listed()
 	ours := b.ours("lektor-view ls -n 50")
 	ways := append(ours, b.other("mlist | mscan", "mlist", "mscan")...)
-	b.compare(group{what: fmt.Sprintf("the newest 50 of %d", sizes["listed"]), unit: "entries", n: sizes["listed"], warm: true}, ways, func(w *way, _ int) measurement {
+	b.compare(group{what: fmt.Sprintf("the newest 50 of %d", sizes["listed"]), unit: "entries", n: sizes["listed"],
+		warm: true}, ways, func(w *way, _ int) measurement {
 		lines, cmd := min(50, sizes["listed"]), w.lektor(dir, "lektor-view", "ls", "-n", "50")
 		cmd.Env = append(cmd.Env, "XDG_CACHE_HOME=/dev/null")
 		if w.bin == "" {

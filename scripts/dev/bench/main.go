@@ -54,9 +54,12 @@ var rows = []struct {
 
 // sizes are the sizes of the measurements. -n changes them, and 0 omits a measurement.
 var sizes = map[string]int{
-	"few": 200, "feeds": 500, "large": 2000, "unchanged": 10000, "entries": 20, "bytes": 2500, "jobs": 16, "archives": 100,
-	"converted": 1000, "listed": 100_000, "indexed": 100_000, "mailed": 20_000, "updates": 100, "subscribers": 10_000, "registrations": 5000,
-	"marks": 200_000, "served": 100_000, "clients": 50, "documents": 100_000, "lines": 200_000, "gluster": 320, "starts": 50,
+	"few": 200, "feeds": 500, "large": 2000, "unchanged": 10000, "entries": 20, "bytes": 2500, "jobs": 16,
+	"archives":  100,
+	"converted": 1000, "listed": 100_000, "indexed": 100_000, "mailed": 20_000, "updates": 100, "subscribers": 10_000,
+	"registrations": 5000,
+	"marks":         200_000, "served": 100_000, "clients": 50, "documents": 100_000, "lines": 200_000, "gluster": 320,
+	"starts": 50,
 }
 
 type bench struct {
@@ -77,7 +80,8 @@ func main() {
 }
 
 // children are the main functions of the runs that again makes, by their first argument.
-var children = map[string]func(args []string){deliverArg: deliverChild, convertArg: convertChild, besideArg: besideChild, echoArg: echoChild}
+var children = map[string]func(args []string){deliverArg: deliverChild, convertArg: convertChild,
+	besideArg: besideChild, echoArg: echoChild}
 
 // again returns a run of this program.
 func again(args ...string) *exec.Cmd {
@@ -94,7 +98,8 @@ func (b *bench) packages(name string) []*way {
 		return ways
 	}
 	if _, err := os.Stat(filepath.Join(b.against, "bench")); err != nil {
-		fmt.Fprintf(os.Stderr, "bench: %s has no program bench (go build ./scripts/dev/bench), and %s is left out\n", b.against, name)
+		fmt.Fprintf(os.Stderr, "bench: %s has no program bench (go build ./scripts/dev/bench), and %s is left out\n",
+			b.against, name)
 		return nil
 	}
 	return append(ways, &way{name: name + " (old)", bin: b.against, old: true})
@@ -123,11 +128,13 @@ func run() {
 	var b bench
 	var only, dir string
 	flag.StringVar(&b.bin, "bin", "bin", "`directory` of lektor's programs")
-	flag.StringVar(&b.against, "against", "", "compare with the programs in this `directory`, by turns, and with nothing else;\nthe rows of packages with its program bench")
+	flag.StringVar(&b.against, "against", "",
+		"compare with the programs in this `directory`, by turns, and with nothing else;\nthe rows of packages with its program bench")
 	flag.IntVar(&b.rounds, "rounds", 0, "`rounds`, of which the median counts (default 3, with -against 5)")
 	flag.StringVar(&only, "only", "", "measure only these `rows`, with commas between them")
 	flag.StringVar(&dir, "dir", "", "measure in a temporary directory in this `directory`, not in $TMPDIR")
-	flag.Func("n", fmt.Sprintf("`NAME=NUMBER` sets a size, and may be repeated; the names are %s", strings.Join(slices.Sorted(maps.Keys(sizes)), ", ")), setSize)
+	flag.Func("n", fmt.Sprintf("`NAME=NUMBER` sets a size, and may be repeated; the names are %s",
+		strings.Join(slices.Sorted(maps.Keys(sizes)), ", ")), setSize)
 	flag.Parse()
 	var names []string
 	for _, r := range rows {
@@ -337,7 +344,8 @@ func (b *bench) print() error {
 			if m.memory > 0 {
 				memory = fmt.Sprintf("%d MiB", m.memory>>20)
 			}
-			fmt.Fprintf(out, "%s\t%s\t%s\t%.0f %s/s\t%.2f×\t%s\t%s\t%s\n", g.what, w.name, show(m.time), rate, g.unit, first/rate, cpu, memory, m.note)
+			fmt.Fprintf(out, "%s\t%s\t%s\t%.0f %s/s\t%.2f×\t%s\t%s\t%s\n", g.what, w.name, show(m.time), rate, g.unit,
+				first/rate, cpu, memory, m.note)
 		}
 	}
 	return out.Flush()
@@ -441,11 +449,12 @@ func parallel(n int, f func(i int)) {
 func (b *bench) start() {
 	for _, p := range must.Get(filepath.Glob(filepath.Join(b.bin, "lektor-*"))) {
 		if sizes["starts"] > 0 {
-			b.compare(group{what: "start", unit: "starts", n: 1, rounds: sizes["starts"], warm: true}, b.ours(filepath.Base(p)), func(w *way, _ int) measurement {
-				begin := time.Now()
-				must.Do(command(w.dir, filepath.Join(w.bin, filepath.Base(p)), "--version").Run())
-				return measurement{time: time.Since(begin)}
-			})
+			b.compare(group{what: "start", unit: "starts", n: 1, rounds: sizes["starts"], warm: true},
+				b.ours(filepath.Base(p)), func(w *way, _ int) measurement {
+					begin := time.Now()
+					must.Do(command(w.dir, filepath.Join(w.bin, filepath.Base(p)), "--version").Run())
+					return measurement{time: time.Since(begin)}
+				})
 		}
 	}
 }

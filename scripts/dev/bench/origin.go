@@ -109,7 +109,8 @@ func generate(i, entries, size int) *document {
 	doc := fmt.Appendf(nil, head, i, feedID(i))
 	for n := range entries {
 		date := newest.Add(-time.Duration(n*entries+i) * time.Minute)
-		doc = fmt.Appendf(doc, item, html.EscapeString(c.title(n)), fmt.Sprint(feedID(i), n), date.Format(layout), html.EscapeString(c.body(n, size)))
+		doc = fmt.Appendf(doc, item, html.EscapeString(c.title(n)), fmt.Sprint(feedID(i), n), date.Format(layout),
+			html.EscapeString(c.body(n, size)))
 	}
 	return &document{fmt.Sprintf(`"bench-%d"`, i), contentType, append(doc, tail...)}
 }

@@ -63,13 +63,15 @@ func (p *program) stop() int64 {
 // listen starts a listener on a free port, for hubs on loopback.
 func (w *way) listen(dir string, args ...string) *program {
 	addr := freePort()
-	return w.start(dir, "lektor-cloudd", append([]string{"listen", "--listen", addr, "--public-url", "http://" + addr, "--allow", "127.0.0.0/8"}, args...)...)
+	return w.start(dir, "lektor-cloudd", append([]string{"listen", "--listen", addr, "--public-url", "http://" + addr,
+		"--allow", "127.0.0.0/8"}, args...)...)
 }
 
 // hub starts a hub on a free port.
 func (w *way) hub(dir string) (*program, string) {
 	addr := freePort()
-	p := w.start(dir, "lektor-cloudd", "hub", "--listen", addr, "--public-url", "http://"+addr, "--state", filepath.Join(dir, "hub"),
+	p := w.start(dir, "lektor-cloudd", "hub", "--listen", addr, "--public-url", "http://"+addr, "--state",
+		filepath.Join(dir, "hub"),
 		"--allow-feeds", "127.0.0.0/8", "--allow-callbacks", "127.0.0.0/8")
 	wait("the hub", 10*time.Second, p, func() bool {
 		c, err := net.Dial("tcp", addr)
@@ -127,7 +129,8 @@ func newLoop(w *way, where string, listen ...string) *loop {
 		server.Doc("application/rss+xml", strings.Replace(doc, "<item>", cloud+"<item>", 1))(rw, r)
 	})
 	l.feed = l.server.URL("/feed")
-	must.Get(d.Feed(l.feed, "News", "etc/fetch/url="+l.feed, fmt.Sprintf("etc/push/cloud=%s\t%s\t/rsscloud/pleaseNotify\t\thttp-post", host, port)))
+	must.Get(d.Feed(l.feed, "News", "etc/fetch/url="+l.feed,
+		fmt.Sprintf("etc/push/cloud=%s\t%s\t/rsscloud/pleaseNotify\t\thttp-post", host, port)))
 	follow := w.lektor(d.Path, "lektor-view", "follow", "-o", "{{.title}}")
 	out := must.Get(follow.StdoutPipe())
 	p := &program{Cmd: follow}
@@ -142,7 +145,11 @@ func newLoop(w *way, where string, listen ...string) *loop {
 	heard := w.listen(where, append(listen, "--verbose")...)
 	l.programs = append(l.programs, heard)
 	state := filepath.Join(d.Path, "src", testdir.Hash(l.feed), "etc/cloudd/state")
-	wait("registration", 10*time.Second, heard, func() bool { b, _ := os.ReadFile(state); return string(b) == "registered\n" })
+	wait("registration", 10*time.Second, heard, func() bool {
+		b,
+			_ := os.ReadFile(state)
+		return string(b) == "registered\n"
+	})
 	l.programs = append(l.programs, w.start(where, "lektor-fetch", "watch"))
 	l.await("News 1")
 	return l
@@ -195,12 +202,13 @@ func (b *bench) latency(n int, pause time.Duration, what string, listen ...strin
 		loops[w] = newLoop(w, b.place(), listen...)
 		defer loops[w].end()
 	}
-	b.compare(group{what: "pinged, fetched and printed, " + what, unit: "updates", n: 1, rounds: n}, ways, func(w *way, _ int) measurement {
-		// The gap between two requests to one host is politeness, not latency.
-		time.Sleep(pause)
-		took := loops[w].update()
-		return measurement{time: took, slowest: took}
-	})
+	b.compare(group{what: "pinged, fetched and printed, " + what, unit: "updates", n: 1, rounds: n}, ways,
+		func(w *way, _ int) measurement {
+			// The gap between two requests to one host is politeness, not latency.
+			time.Sleep(pause)
+			took := loops[w].update()
+			return measurement{time: took, slowest: took}
+		})
 }
 
 // subscribers measures a hub with many subscribers of one feed: the registrations, and the
@@ -212,7 +220,10 @@ func (b *bench) subscribers(n int) {
 	var version, notified atomic.Int64
 	s := must.Get(server.New("127.0.0.1"))
 	defer s.Close()
-	s.Handle("/feed", func(rw http.ResponseWriter, r *http.Request) { fmt.Fprintf(rw, "<rss/><!-- %d -->", version.Load()) })
+	s.Handle("/feed", func(rw http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(rw, "<rss/><!-- %d -->",
+			version.Load())
+	})
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	listeners := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if challenge := r.FormValue("challenge"); challenge != "" {
@@ -230,26 +241,29 @@ func (b *bench) subscribers(n int) {
 		hubs[w], at[w] = w.hub(w.dir)
 		defer hubs[w].stop()
 	}
-	b.compare(group{what: fmt.Sprintf("%d subscribers registered", n), unit: "subscribers", n: n, rounds: 1}, ways, func(w *way, _ int) measurement {
-		begin := time.Now()
-		var all errgroup.Group
-		all.SetLimit(16)
-		for i := range n {
-			all.Go(func() error {
-				return post(at[w]+"/pleaseNotify", url.Values{"port": {port}, "path": {fmt.Sprintf("/%d", i)}, "protocol": {"http-post"}, "domain": {"127.0.0.1"}, "url1": {s.URL("/feed")}})
-			})
-		}
-		must.Do(all.Wait())
-		return measurement{time: time.Since(begin), memory: memory(hubs[w].Process.Pid)}
-	})
-	b.compare(group{what: fmt.Sprintf("%d subscribers notified", n), unit: "subscribers", n: n}, ways, func(w *way, _ int) measurement {
-		version.Add(1)
-		notified.Store(0)
-		begin := time.Now()
-		must.Do(post(at[w]+"/ping", url.Values{"url": {s.URL("/feed")}}))
-		wait("everybody", time.Minute, hubs[w], func() bool { return notified.Load() == int64(n) })
-		return measurement{time: time.Since(begin), memory: memory(hubs[w].Process.Pid)}
-	})
+	b.compare(group{what: fmt.Sprintf("%d subscribers registered", n), unit: "subscribers", n: n, rounds: 1}, ways,
+		func(w *way, _ int) measurement {
+			begin := time.Now()
+			var all errgroup.Group
+			all.SetLimit(16)
+			for i := range n {
+				all.Go(func() error {
+					return post(at[w]+"/pleaseNotify", url.Values{"port": {port}, "path": {fmt.Sprintf("/%d", i)},
+						"protocol": {"http-post"}, "domain": {"127.0.0.1"}, "url1": {s.URL("/feed")}})
+				})
+			}
+			must.Do(all.Wait())
+			return measurement{time: time.Since(begin), memory: memory(hubs[w].Process.Pid)}
+		})
+	b.compare(group{what: fmt.Sprintf("%d subscribers notified", n), unit: "subscribers", n: n}, ways,
+		func(w *way, _ int) measurement {
+			version.Add(1)
+			notified.Store(0)
+			begin := time.Now()
+			must.Do(post(at[w]+"/ping", url.Values{"url": {s.URL("/feed")}}))
+			wait("everybody", time.Minute, hubs[w], func() bool { return notified.Load() == int64(n) })
+			return measurement{time: time.Since(begin), memory: memory(hubs[w].Process.Pid)}
+		})
 }
 
 func post(to string, form url.Values) error {
@@ -270,45 +284,46 @@ func (b *bench) registrations(n int) {
 	if n == 0 {
 		return
 	}
-	b.compare(group{what: fmt.Sprintf("%d feeds registered at 50 hubs", n), unit: "feeds", n: n, rounds: 1}, b.ours("lektor-cloudd listen"), func(w *way, _ int) (m measurement) {
-		d := &testdir.Dir{Path: filepath.Join(w.dir, "feeds")}
-		must.Do(d.Create())
-		var all []*hub.Hub
-		for i := range 50 {
-			l := must.Get(net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", i+1)))
-			h := &hub.Hub{}
-			s := &http.Server{Handler: h}
-			go s.Serve(l)
-			defer h.Wait()
-			defer s.Close()
-			all = append(all, h)
-			a := l.Addr().(*net.TCPAddr)
-			for k := i; k < n; k += 50 {
-				push := fmt.Sprintf("hub=http://%s/websub", a)
-				if i%2 == 0 {
-					push = fmt.Sprintf("cloud=%s\t%d\t/rsscloud/pleaseNotify\t\thttp-post", a.IP, a.Port)
+	b.compare(group{what: fmt.Sprintf("%d feeds registered at 50 hubs", n), unit: "feeds", n: n, rounds: 1},
+		b.ours("lektor-cloudd listen"), func(w *way, _ int) (m measurement) {
+			d := &testdir.Dir{Path: filepath.Join(w.dir, "feeds")}
+			must.Do(d.Create())
+			var all []*hub.Hub
+			for i := range 50 {
+				l := must.Get(net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", i+1)))
+				h := &hub.Hub{}
+				s := &http.Server{Handler: h}
+				go s.Serve(l)
+				defer h.Wait()
+				defer s.Close()
+				all = append(all, h)
+				a := l.Addr().(*net.TCPAddr)
+				for k := i; k < n; k += 50 {
+					push := fmt.Sprintf("hub=http://%s/websub", a)
+					if i%2 == 0 {
+						push = fmt.Sprintf("cloud=%s\t%d\t/rsscloud/pleaseNotify\t\thttp-post", a.IP, a.Port)
+					}
+					must.Get(d.Feed(feedID(k), "Feed", "etc/fetch/url="+feedID(k), "etc/push/"+push))
 				}
-				must.Get(d.Feed(feedID(k), "Feed", "etc/fetch/url="+feedID(k), "etc/push/"+push))
 			}
-		}
-		begin := time.Now()
-		listen := w.listen(w.dir)
-		wait("all feeds", 5*time.Minute, listen, func() bool {
-			time.Sleep(20 * time.Millisecond)
-			registered := 0
+			begin := time.Now()
+			listen := w.listen(w.dir)
+			wait("all feeds", 5*time.Minute, listen, func() bool {
+				time.Sleep(20 * time.Millisecond)
+				registered := 0
+				for _, h := range all {
+					registered += len(h.Registrations()) + len(h.Subscriptions())
+				}
+				return registered == n
+			})
+			m.time = time.Since(begin)
+			m.memory = listen.stop()
+			requests, most := 0, 0
 			for _, h := range all {
-				registered += len(h.Registrations()) + len(h.Subscriptions())
+				r, atOnce := h.Requests()
+				requests, most = requests+r, max(most, atOnce)
 			}
-			return registered == n
+			m.note = fmt.Sprintf("%d requests, %d at once to one hub", requests, most)
+			return m
 		})
-		m.time = time.Since(begin)
-		m.memory = listen.stop()
-		requests, most := 0, 0
-		for _, h := range all {
-			r, atOnce := h.Requests()
-			requests, most = requests+r, max(most, atOnce)
-		}
-		m.note = fmt.Sprintf("%d requests, %d at once to one hub", requests, most)
-		return m
-	})
 }

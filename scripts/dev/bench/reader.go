@@ -77,13 +77,15 @@ func (b *bench) readers() {
 		r.tag("a", r.known[100+k:101+k])
 		r.get(call + idsOf + r.feeds[0] + "&n=1000")
 	})
-	b.compare(group{what: fmt.Sprintf("mark-all of %d", n/20), unit: "requests", n: 1, warm: true}, ways, func(w *way, _ int) measurement { return readers[w].markAll() })
+	b.compare(group{what: fmt.Sprintf("mark-all of %d", n/20), unit: "requests", n: 1, warm: true}, ways,
+		func(w *way, _ int) measurement { return readers[w].markAll() })
 	if people := sizes["clients"]; people > 0 {
-		b.compare(group{what: fmt.Sprintf("%d clients sync", people), unit: "syncs", n: people, warm: true}, ways, func(w *way, _ int) measurement {
-			began := time.Now()
-			readers[w].syncs(people)
-			return measurement{time: time.Since(began), memory: memory(readers[w].Process.Pid)}
-		})
+		b.compare(group{what: fmt.Sprintf("%d clients sync", people), unit: "syncs", n: people, warm: true}, ways,
+			func(w *way, _ int) measurement {
+				began := time.Now()
+				readers[w].syncs(people)
+				return measurement{time: time.Since(began), memory: memory(readers[w].Process.Pid)}
+			})
 	}
 }
 
@@ -121,7 +123,8 @@ func served(dir string, entries int) {
 		read: func(int) bool { return false },
 	}.make(dir)
 	for _, src := range must.Get(filepath.Glob(filepath.Join(dir, "src/*"))) {
-		must.Do(os.WriteFile(filepath.Join(src, "etc/fetch/url"), must.Get(os.ReadFile(filepath.Join(src, "id"))), 0o666))
+		must.Do(os.WriteFile(filepath.Join(src, "etc/fetch/url"), must.Get(os.ReadFile(filepath.Join(src, "id"))),
+			0o666))
 	}
 }
 
@@ -179,14 +182,19 @@ func (r *reader) syncs(people int) {
 	}
 }
 
-// miniflux starts PostgreSQL and Miniflux with the feeds and entries of a lektor-dir.
-func (w *way) miniflux(dir string) *reader {
-	must.Do(os.Chmod(w.dir, 0o755))
-	for p := w.dir; p != "/"; p = filepath.Dir(p) { // the user of the database must reach its files
-		if fi, err := os.Stat(p); err == nil && fi.Mode()&0o001 == 0 {
-			must.Do(os.Chmod(p, fi.Mode()|0o011))
+// reachable lets the user of the database reach the files of a directory.
+func reachable(dir string) {
+	must.Do(os.Chmod(dir, 0o755))
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		if fi, err := os.Stat(dir); err == nil && fi.Mode()&0o001 == 0 {
+			must.Do(os.Chmod(dir, fi.Mode()|0o011))
 		}
 	}
+}
+
+// miniflux starts PostgreSQL and Miniflux with the feeds and entries of a lektor-dir.
+func (w *way) miniflux(dir string) *reader {
+	reachable(w.dir)
 	data := filepath.Join(w.dir, "pg")
 	must.Do(os.Mkdir(data, 0o700))
 	as := func(cmd *exec.Cmd) *exec.Cmd {
@@ -210,7 +218,8 @@ func (w *way) miniflux(dir string) *reader {
 	postgres.Stdout, postgres.Stderr = &postgres.said, &postgres.said
 	must.Do(postgres.Start())
 	psql := func(input string, args ...string) *exec.Cmd {
-		cmd := command(w.dir, "psql", append([]string{"-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", port, "-U", "bench", "postgres"}, args...)...)
+		cmd := command(w.dir, "psql", append([]string{"-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p",
+			port, "-U", "bench", "postgres"}, args...)...)
 		cmd.Stdin = strings.NewReader(input)
 		return cmd
 	}
@@ -219,8 +228,10 @@ func (w *way) miniflux(dir string) *reader {
 	listen := freePort()
 	r.url = "http://" + listen
 	r.program = &program{Cmd: command(w.dir, "miniflux")}
-	r.Env = append(r.Env, "DATABASE_URL=postgres://bench@127.0.0.1:"+port+"/postgres?sslmode=disable", "RUN_MIGRATIONS=1", "CREATE_ADMIN=1",
-		"ADMIN_USERNAME="+readerName, "ADMIN_PASSWORD="+readerPassword, "LISTEN_ADDR="+listen, "DISABLE_SCHEDULER_SERVICE=1")
+	r.Env = append(r.Env, "DATABASE_URL=postgres://bench@127.0.0.1:"+port+"/postgres?sslmode=disable",
+		"RUN_MIGRATIONS=1", "CREATE_ADMIN=1",
+		"ADMIN_USERNAME="+readerName, "ADMIN_PASSWORD="+readerPassword, "LISTEN_ADDR="+listen,
+		"DISABLE_SCHEDULER_SERVICE=1")
 	r.Stdout, r.Stderr = &r.said, &r.said
 	must.Do(r.Start())
 	wait("miniflux", time.Minute, r.program, func() bool {
@@ -231,7 +242,8 @@ func (w *way) miniflux(dir string) *reader {
 		return err == nil
 	})
 	run(psql(fillMiniflux(dir)))
-	run(psql("CREATE EXTENSION pgcrypto; UPDATE integrations SET googlereader_enabled='t', googlereader_username='" + readerName + "', googlereader_password=crypt('" + readerPassword + "', gen_salt('bf', 10)); VACUUM ANALYZE;"))
+	run(psql("CREATE EXTENSION pgcrypto; UPDATE integrations SET googlereader_enabled='t', googlereader_username='" +
+		readerName + "', googlereader_password=crypt('" + readerPassword + "', gen_salt('bf', 10)); VACUUM ANALYZE;"))
 	_, body := r.post("/accounts/ClientLogin", url.Values{"Email": {readerName}, "Passwd": {readerPassword}})
 	_, auth, _ := strings.Cut(string(body), "Auth=")
 	r.auth = strings.TrimSpace(auth)
@@ -259,19 +271,21 @@ func fillMiniflux(dir string) string {
 	number := map[string]string{}
 	rows("feeds", "id, user_id, category_id, title, feed_url, site_url, next_check_at", func(add func(...string)) {
 		for i, f := range feeds {
-			topic := strings.TrimPrefix(strings.TrimSpace(string(must.Get(os.ReadFile(d.Join("src", f.Hash, "etc/categories"))))), "topic")
+			topic := strings.TrimPrefix(strings.TrimSpace(string(must.Get(os.ReadFile(d.Join("src", f.Hash,
+				"etc/categories"))))), "topic")
 			number[f.Hash] = fmt.Sprint(i + 1)
 			add(fmt.Sprint(i+1), "1", fmt.Sprint(1000+must.Get(strconv.Atoi(topic))), f.Name, f.ID, f.ID, "2100-01-01")
 		}
 	})
 	refs := must.Get(d.List(context.Background(), lektordir.ListOptions{}))
 	slices.SortFunc(refs, func(a, b lektordir.Ref) int { return cmp.Compare(a.Unique, b.Unique) })
-	rows("entries", "user_id, feed_id, hash, published_at, created_at, changed_at, title, url, author, content", func(add func(...string)) {
-		for i, ref := range refs {
-			e := must.Get(d.ReadEntry(ref, lektordir.AllFields))
-			date := e.PubDate.Format(time.RFC3339)
-			add("1", number[ref.Feed], fmt.Sprint(i), date, date, date, e.Title, e.ID, e.Author, string(e.Content))
-		}
-	})
+	rows("entries", "user_id, feed_id, hash, published_at, created_at, changed_at, title, url, author, content",
+		func(add func(...string)) {
+			for i, ref := range refs {
+				e := must.Get(d.ReadEntry(ref, lektordir.AllFields))
+				date := e.PubDate.Format(time.RFC3339)
+				add("1", number[ref.Feed], fmt.Sprint(i), date, date, date, e.Title, e.ID, e.Author, string(e.Content))
+			}
+		})
 	return sql.String()
 }

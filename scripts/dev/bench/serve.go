@@ -40,7 +40,8 @@ func (b *bench) serve() {
 			pid := readers[w].Process.Pid
 			began, worked := time.Now(), processor(pid)
 			note := do(readers[w], round)
-			m := measurement{time: time.Since(began), cpu: processor(readers[w].Process.Pid), memory: memory(readers[w].Process.Pid), note: note}
+			m := measurement{time: time.Since(began), cpu: processor(readers[w].Process.Pid),
+				memory: memory(readers[w].Process.Pid), note: note}
 			if readers[w].Process.Pid == pid { // not started again
 				m.cpu -= worked
 			}
@@ -53,7 +54,8 @@ func (b *bench) serve() {
 	})
 	row("ids of all unread", "ids", n, func(r *reader, _ int) string { return r.size(r.ids(n)) })
 	for _, some := range []int{min(250, n), min(10_000, n)} {
-		row(fmt.Sprintf("contents of %d", some), "entries", some, func(r *reader, round int) string { return r.contents(some, round+1) })
+		row(fmt.Sprintf("contents of %d", some), "entries", some,
+			func(r *reader, round int) string { return r.contents(some, round+1) })
 	}
 	row("unread-count and lists", "requests", 3, func(r *reader, _ int) string {
 		for _, call := range []string{"unread-count", "subscription/list", "tag/list"} {
@@ -62,13 +64,15 @@ func (b *bench) serve() {
 		return ""
 	})
 	marks := min(10_000, n)
-	row(fmt.Sprintf("mark %d", marks), "marks", marks, func(r *reader, round int) string { return r.mark(marks, round) })
+	row(fmt.Sprintf("mark %d", marks), "marks", marks,
+		func(r *reader, round int) string { return r.mark(marks, round) })
 	people := sizes["clients"]
 	if people == 0 {
 		return
 	}
 	const requests = 6
-	row(fmt.Sprintf("%d clients beside deliveries", people), "requests", people*requests, func(r *reader, _ int) string { return r.crowd(people, requests) })
+	row(fmt.Sprintf("%d clients beside deliveries", people), "requests", people*requests,
+		func(r *reader, _ int) string { return r.crowd(people, requests) })
 }
 
 // processor returns the processor time that a process has used, in steps of 10 ms.
@@ -113,7 +117,8 @@ const (
 // reader starts lektor-serve for a lektor-dir.
 func (w *way) reader(dir string) *reader {
 	r := &reader{w: w, dir: dir}
-	passwd := command(w.dir, filepath.Join(w.bin, "lektor-serve"), "passwd", "--state", filepath.Join(w.dir, "users"), "--dir", dir, readerName)
+	passwd := command(w.dir, filepath.Join(w.bin, "lektor-serve"), "passwd", "--state", filepath.Join(w.dir, "users"),
+		"--dir", dir, readerName)
 	passwd.Stdin = strings.NewReader(readerPassword + "\n")
 	take(passwd)
 	r.start()
@@ -127,7 +132,8 @@ func (w *way) reader(dir string) *reader {
 func (r *reader) start() {
 	addr := freePort()
 	r.url = "http://" + addr
-	r.program = &program{Cmd: command(r.w.dir, filepath.Join(r.w.bin, "lektor-serve"), "--listen", addr, "--state", filepath.Join(r.w.dir, "users"))}
+	r.program = &program{Cmd: command(r.w.dir, filepath.Join(r.w.bin, "lektor-serve"), "--listen", addr, "--state",
+		filepath.Join(r.w.dir, "users"))}
 	r.Stdout, r.Stderr = &r.said, &r.said
 	must.Do(r.program.Start())
 	wait("lektor-serve", 10*time.Second, r.program, func() bool {

@@ -29,9 +29,7 @@ func (b *bench) share() {
 				age:  func(i int) time.Duration { return time.Duration(i) * time.Minute },
 				read: func(int) bool { return who == "mine" },
 			}.make(dir(w, who))
-			for _, src := range must.Get(filepath.Glob(filepath.Join(dir(w, who), "src/*"))) { // feeds that are not subscribed to are not shared
-				must.Do(os.WriteFile(filepath.Join(src, "etc/fetch/url"), must.Get(os.ReadFile(filepath.Join(src, "id"))), 0o666))
-			}
+			subscribe(dir(w, who))
 		}
 	}
 	// Load both lektor-dirs of each way into the cache before the first measurement.
@@ -73,6 +71,14 @@ func (b *bench) share() {
 		sync(w, "mine")
 		return sync(w, "theirs")
 	})
+}
+
+// subscribe makes all feeds of a lektor-dir subscriptions, since others are not shared.
+func subscribe(dir string) {
+	for _, src := range must.Get(filepath.Glob(filepath.Join(dir, "src/*"))) {
+		id := must.Get(os.ReadFile(filepath.Join(src, "id")))
+		must.Do(os.WriteFile(filepath.Join(src, "etc/fetch/url"), id, 0o666))
+	}
 }
 
 // readAll reads all files below a directory.

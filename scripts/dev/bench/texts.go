@@ -45,7 +45,8 @@ func newCorpus(seed uint64) *corpus {
 
 // word returns a random word. Frequent words are short.
 func (c *corpus) word() string {
-	syllables := [...]string{"ta", "re", "ni", "so", "lü", "mek", "por", "den", "wi", "cha", "gra", "fel", "ost", "un", "bri", "za"}
+	syllables := [...]string{"ta", "re", "ni", "so", "lü", "mek", "por", "den", "wi", "cha", "gra", "fel", "ost", "un",
+		"bri", "za"}
 	var b strings.Builder
 	for rank := c.zipf.Uint64() + 16; rank > 0; rank /= 16 {
 		b.WriteString(syllables[rank%16])
@@ -66,7 +67,8 @@ func (c *corpus) body(i, size int) string {
 		for range min(40, size/5) {
 			b.WriteString(c.word() + " ")
 		}
-		fmt.Fprintf(&b, `<a href="https://site%d.example/%x">%s</a>.</p>`+"\n", c.random.IntN(500), c.random.Uint32(), c.word())
+		fmt.Fprintf(&b, `<a href="https://site%d.example/%x">%s</a>.</p>`+"\n", c.random.IntN(500), c.random.Uint32(),
+			c.word())
 	}
 	often := int(uint64(i) * 0x9e3779b97f4a7c15 >> 40 % 100)
 	switch {
@@ -102,7 +104,8 @@ func (l library) make(dir string) (texts, mailed int64) {
 		var items []stage.Item
 		for i := f; i < l.entries; i += l.feeds {
 			e := lektordir.Entry{
-				ID: fmt.Sprintf("%s%d", feedID(f), i), Title: c.title(i), Author: "A. Writer", Content: []byte(c.body(i, l.size)), Type: "text/html",
+				ID: fmt.Sprintf("%s%d", feedID(f), i), Title: c.title(i), Author: "A. Writer",
+				Content: []byte(c.body(i, l.size)), Type: "text/html",
 				PubDate: newest.Add(-l.age(i)),
 			}
 			items = append(items, itemOf(e))
@@ -120,7 +123,8 @@ func (l library) make(dir string) (texts, mailed int64) {
 	})
 	d := must.Get(lektordir.Open(dir, nil))
 	for f := range l.feeds {
-		must.Do(os.WriteFile(d.Join("src", lektordir.FeedHash(feedID(f)), "etc/categories"), fmt.Appendf(nil, "topic%d\n", f%20), 0o666))
+		must.Do(os.WriteFile(d.Join("src", lektordir.FeedHash(feedID(f)), "etc/categories"),
+			fmt.Appendf(nil, "topic%d\n", f%20), 0o666))
 	}
 	refs := must.Get(d.List(context.Background(), lektordir.ListOptions{}))
 	parallel(len(refs), func(k int) {
@@ -160,7 +164,8 @@ func arrive(dir string, first, n, size int) {
 		f += first
 		now := time.Now()
 		id := fmt.Sprintf("%snews/%d", feedID(f), now.UnixNano())
-		e := lektordir.Entry{ID: id, Title: "News of " + c.word(), Content: []byte(c.body(1, size)), Type: "text/html", PubDate: now}
+		e := lektordir.Entry{ID: id, Title: "News of " + c.word(), Content: []byte(c.body(1, size)), Type: "text/html",
+			PubDate: now}
 		return &lektordir.Feed{ID: feedID(f), Name: fmt.Sprintf("Feed %d", f)}, []stage.Item{itemOf(e)}
 	})
 }

@@ -76,18 +76,20 @@ func (b *bench) tui() {
 	}
 	dir, _ := b.listed()
 	ways := b.ours("lektor-view tui")
-	b.compare(group{what: fmt.Sprintf("first screen of %d, no index", n), unit: "entries", n: n, warm: true}, ways, func(w *way, _ int) measurement {
-		bare := &way{bin: w.bin, dir: b.place()}
-		m, _ := read(bare.reads(dir), dir, 0)
-		return m
-	})
+	b.compare(group{what: fmt.Sprintf("first screen of %d, no index", n), unit: "entries", n: n, warm: true}, ways,
+		func(w *way, _ int) measurement {
+			bare := &way{bin: w.bin, dir: b.place()}
+			m, _ := read(bare.reads(dir), dir, 0)
+			return m
+		})
 	for _, w := range ways {
 		take(w.lektor(dir, "lektor-view", "index"))
 	}
-	b.compare(group{what: fmt.Sprintf("first screen of %d", n), unit: "entries", n: n, warm: true}, ways, func(w *way, _ int) measurement {
-		m, _ := read(w.reads(dir), dir, 0)
-		return m
-	})
+	b.compare(group{what: fmt.Sprintf("first screen of %d", n), unit: "entries", n: n, warm: true}, ways,
+		func(w *way, _ int) measurement {
+			m, _ := read(w.reads(dir), dir, 0)
+			return m
+		})
 	for _, g := range []struct {
 		what  string
 		tasks []string
@@ -102,9 +104,10 @@ func (b *bench) tui() {
 			return m
 		}
 		echo := &way{name: "echo", once: func(*way, int) measurement { return press(again(echoArg)) }}
-		b.compare(group{what: g.what, unit: "keys", n: 1}, append(slices.Clone(ways), echo), func(w *way, _ int) measurement {
-			return press(w.reads(dir))
-		})
+		b.compare(group{what: g.what, unit: "keys", n: 1}, append(slices.Clone(ways), echo),
+			func(w *way, _ int) measurement {
+				return press(w.reads(dir))
+			})
 	}
 }
 
@@ -183,7 +186,10 @@ func (d *drawn) press(n int) []time.Duration {
 		}
 		began := time.Now()
 		must.Get(d.WriteString(letter))
-		took = append(took, d.wait(letter, func(out []byte) bool { return bytes.Contains(out, []byte(letter)) }).Sub(began))
+		took = append(took, d.wait(letter, func(out []byte) bool {
+			return bytes.Contains(out,
+				[]byte(letter))
+		}).Sub(began))
 	}
 	return took
 }

@@ -74,8 +74,9 @@ func newCrowd(ctx context.Context, e *env) *crowd {
 		scripts: filepath.Join(strings.TrimSpace(string(module)), "scripts"),
 		tried:   map[string]bool{},
 		account: account{stats: map[string]*stat{}, findings: map[string]int{}, ev: evidence{
-			removed: map[string]int{}, hidden: map[string]bool{}, printed: map[string]int{}, denied: map[string]bool{}, broken: map[string]bool{},
-			clock: newFeed("", "tag:example.org,2026:lektor-clock", "", false).hash,
+			removed: map[string]int{}, hidden: map[string]bool{}, printed: map[string]int{}, denied: map[string]bool{},
+			broken: map[string]bool{},
+			clock:  newFeed("", "tag:example.org,2026:lektor-clock", "", false).hash,
 		}},
 	}
 	if e.volume != nil {
@@ -97,7 +98,8 @@ func newCrowd(ctx context.Context, e *env) *crowd {
 // subscribe makes the lektor-dir, with its subscriptions.
 func (c *crowd) subscribe() {
 	run := func(args ...string) {
-		if o := c.run(process{kind: "add, set", argv: append([]string{c.fetch}, args...), silent: regexp.MustCompile(`: subscribed \(`)}); o.status != 0 {
+		if o := c.run(process{kind: "add, set", argv: append([]string{c.fetch}, args...),
+			silent: regexp.MustCompile(`: subscribed \(`)}); o.status != 0 {
 			must.Fail("lektor-fetch %q: status %d: %s", args, o.status, o.stderr)
 		}
 	}
@@ -250,7 +252,8 @@ var harmlessMessages = []struct {
 	{regexp.MustCompile(`^lektor-view: no entry (\S+)$`), deny},
 	{regexp.MustCompile(`^lektor-view: (\S+) was replaced by a newer version, \S+$`), deny},
 	{regexp.MustCompile(`^lektor-view: hint: (it was removed, or never existed|use that one, or run lektor-view ls.*)$`), nil},
-	{regexp.MustCompile(`^lektor-view: warning: (\S+): it has no (?:file )?(?:title|id|content|feed); skipped$`), mangle},
+	{regexp.MustCompile(`^lektor-view: warning: (\S+): it has no (?:file )?(?:title|id|content|feed); skipped$`),
+		mangle},
 	{regexp.MustCompile(`^lektor-view: (\S+): it has no (?:file )?(?:title|id|content|feed)$`), mangle}, // by next
 	// A fetcher of another host may remove an entry in tmp/ at the same time.
 	{regexp.MustCompile(`^rm: cannot remove 'tmp/\S+;gone(/\w+)?': Stale file handle$`), nil},
@@ -377,6 +380,7 @@ func (e *env) crowd(ctx context.Context, seed uint64, long, grows time.Duration)
 	}
 	must.Do(c.rush(ctx, seed, long, grows))
 	found := c.report()
-	fmt.Printf("crowd: %d entries there, %d removed, %d delivered as fetchers say; %d findings\n", len(c.ev.entries), len(c.ev.removed), len(c.ev.printed), found)
+	fmt.Printf("crowd: %d entries there, %d removed, %d delivered as fetchers say; %d findings\n", len(c.ev.entries),
+		len(c.ev.removed), len(c.ev.printed), found)
 	return found
 }

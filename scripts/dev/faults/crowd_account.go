@@ -150,7 +150,8 @@ func (a *accounts) fail(format string, args ...any) {
 func (e *evidence) checkFeed(f *feed, entries []*entry, there map[string][]*entry) []error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	a := &accounts{evidence: e, f: f, there: there, lines: e.journals[f.hash], byUnique: map[string]line{}, versions: map[line]version{}}
+	a := &accounts{evidence: e, f: f, there: there, lines: e.journals[f.hash], byUnique: map[string]line{},
+		versions: map[line]version{}}
 	for _, l := range a.lines {
 		if _, ok := a.byUnique[l.unique]; ok {
 			a.fail("the journal has %s twice", l.unique)
@@ -216,7 +217,8 @@ func (a *accounts) gone(l line) bool {
 	}
 	delivered := func(l line) time.Time { return lektordir.Ref{Unique: l.unique}.Delivered() }
 	return a.f.policy == deliver && slices.ContainsFunc(a.lines, func(other line) bool {
-		return other.identity == l.identity && a.hidden[a.f.hash+"/"+other.unique] && !delivered(l).After(delivered(other))
+		return other.identity == l.identity && a.hidden[a.f.hash+"/"+other.unique] &&
+			!delivered(l).After(delivered(other))
 	})
 }
 
@@ -256,7 +258,8 @@ func (a *accounts) journaled() map[version]int {
 	}
 	for entry, n := range delivered {
 		if f.policy != deliver && accounted[entry] != 1 {
-			a.fail("entry %d, of which %d versions were delivered, is there or removed %d times", entry, n, accounted[entry])
+			a.fail("entry %d, of which %d versions were delivered, is there or removed %d times", entry, n,
+				accounted[entry])
 		}
 		if n > 1 && f.policy == ignore {
 			a.fail("%d versions of entry %d were delivered", n, entry)
@@ -315,7 +318,8 @@ func (e *evidence) checkClock(entries []*entry) []error {
 		secs, _, _ := strings.Cut(x.Unique, ".")
 		date, err := time.Parse(time.RFC3339, strings.TrimSuffix(x.Files["pubdate"], "\n"))
 		if err != nil || x.Files["title"] != "Current Time\n" || x.Files["content"] != secs+"\n" ||
-			!strings.Contains(x.Files["id"], ":"+secs+".") || x.Files["feed"] != "../../../src/"+e.clock || len(x.Files) != 5 ||
+			!strings.Contains(x.Files["id"], ":"+secs+".") || x.Files["feed"] != "../../../src/"+e.clock ||
+			len(x.Files) != 5 ||
 			date.IsZero() {
 			bad = append(bad, fmt.Errorf("%s is no whole entry of lektor-clock: %q", x, x.Files))
 		}

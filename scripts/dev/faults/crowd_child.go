@@ -38,7 +38,8 @@ type surroundings struct {
 // child returns a process that runs a program's command in other surroundings.
 func (c *crowd) child(kind string, s surroundings, does string) process {
 	return process{kind: kind, argv: []string{c.self}, env: []string{
-		childVariable + "=" + does, "CROWD_SHIFT=" + s.shift.String(), "CROWD_HOST=" + s.host, "CROWD_PID=" + strconv.Itoa(s.pid),
+		childVariable + "=" + does, "CROWD_SHIFT=" + s.shift.String(), "CROWD_HOST=" + s.host, "CROWD_PID=" +
+			strconv.Itoa(s.pid),
 	}}
 }
 
@@ -84,9 +85,11 @@ func (s surroundings) do(ctx context.Context, does string, args []string, stream
 	case "update", "update -a":
 		return s.update(ctx, dir, does == "update -a", streams)
 	case "mark":
-		return viewer.Mark(ctx, viewer.MarkOptions{Common: common, Names: session.Names{Args: args}, Set: "S", Clear: "F"}, streams)
+		return viewer.Mark(ctx, viewer.MarkOptions{Common: common, Names: session.Names{Args: args}, Set: "S",
+			Clear: "F"}, streams)
 	case "rm":
-		return viewer.Remove(ctx, viewer.RemoveOptions{Common: common, Names: session.Names{Args: args}, Now: true}, streams)
+		return viewer.Remove(ctx, viewer.RemoveOptions{Common: common, Names: session.Names{Args: args}, Now: true},
+			streams)
 	case "digest":
 		return viewer.Digest(ctx, viewer.DigestOptions{Common: common, Query: args, Lines: 2}, streams)
 	case "next":

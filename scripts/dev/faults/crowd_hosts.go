@@ -54,7 +54,8 @@ func oneAsks(ctx context.Context, fetch, self string, dirs [2]string, feeds, rou
 			wg.Go(func() {
 				bad[i] = must.Run(func() {
 					outs[i] = run(dir, []string{
-						childVariable + "=update", "CROWD_SHIFT=" + shift.String(), fmt.Sprintf("CROWD_HOST=host%d", i), "CROWD_PID=7",
+						childVariable + "=update", "CROWD_SHIFT=" + shift.String(), fmt.Sprintf("CROWD_HOST=host%d", i),
+						"CROWD_PID=7",
 					}, self)
 				})
 			})
@@ -67,7 +68,8 @@ func oneAsks(ctx context.Context, fetch, self string, dirs [2]string, feeds, rou
 			}
 		}
 		if n := strings.Count(outs[0]+outs[1], "\n"); n != feeds {
-			err = errors.Join(err, fmt.Errorf("in round %d, %d entries were delivered, not one of each of %d feeds", round, n, feeds))
+			err = errors.Join(err, fmt.Errorf("in round %d, %d entries were delivered, not one of each of %d feeds",
+				round, n, feeds))
 		}
 		must.Do(err)
 	}

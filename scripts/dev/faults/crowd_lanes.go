@@ -48,7 +48,8 @@ func (c *crowd) lanes() []lane {
 		{150 * ms, func(_ context.Context, rnd *rand.Rand) { c.updatesElsewhere(rnd, "update, clock behind", behind) }},
 		{50 * ms, c.watches}, {50 * ms, c.delivers}, {50 * ms, c.puts}, {400 * ms, c.clocks},
 		{200 * ms, c.marksDue},
-		{100 * ms, c.marks}, {300 * ms, c.removes}, {50 * ms, c.follows}, {300 * ms, c.shells}, {300 * ms, c.viewersElsewhere},
+		{100 * ms, c.marks}, {300 * ms, c.removes}, {50 * ms, c.follows}, {300 * ms, c.shells},
+		{300 * ms, c.viewersElsewhere},
 		{200 * ms, view("next", true, c.view, "next")}, {500 * ms, view("digest", false, c.view, "digest")},
 		{3000 * ms, view("lektor-digest", false, "sh", filepath.Join(c.scripts, "lektor-digest"))},
 	}
@@ -122,7 +123,8 @@ func (c *crowd) delivers(_ context.Context, rnd *rand.Rand) {
 
 func (c *crowd) deliver(f *feed) {
 	text, change := f.document()
-	o := c.run(process{kind: "deliver", argv: []string{c.fetch, "deliver", "--id", f.id, "-o", "path"}, stdin: text, fails: true})
+	o := c.run(process{kind: "deliver", argv: []string{c.fetch, "deliver", "--id", f.id, "-o", "path"}, stdin: text,
+		fails: true})
 	c.printed(o)
 	if o.status == 0 {
 		f.delivered(change)
@@ -158,8 +160,10 @@ func (c *crowd) putOne(program []string, v version) bool {
 	f := c.feeds.put
 	f.offer(v)
 	o := c.run(process{kind: "put", stdin: f.content(v), fails: true, argv: append(slices.Clone(program),
-		"put", "--feed-id", f.id, "--feed-name", "Feed put", "--id", f.guid(v), "--title", f.title(v), "--link", f.link(v),
-		"--author", "Ann <ann@example.com>", "--date", date(v).Format(time.RFC3339), "--type", "text/html", "--category", "crowd", "--category", "naïve",
+		"put", "--feed-id", f.id, "--feed-name", "Feed put", "--id", f.guid(v), "--title", f.title(v), "--link",
+		f.link(v),
+		"--author", "Ann <ann@example.com>", "--date", date(v).Format(time.RFC3339), "--type", "text/html",
+		"--category", "crowd", "--category", "naïve",
 		"--enclosure", fmt.Sprintf("%s audio/mpeg %d", f.enclosure(v), v.number))})
 	if o.status == 0 {
 		f.take(v)
@@ -192,10 +196,12 @@ func (c *crowd) listed(args ...string) []string {
 
 // marks pipes the output of ls into mark.
 func (c *crowd) marks(_ context.Context, rnd *rand.Rand) {
-	flags := [][]string{{"--set", "S"}, {"--set", "FS"}, {"--set", "F"}, {"--set", "ab", "--clear", "S"}, {"--clear", "FS"}, {"--set", "S", "--clear", "a"}}
+	flags := [][]string{{"--set", "S"}, {"--set", "FS"}, {"--set", "F"}, {"--set", "ab", "--clear", "S"},
+		{"--clear", "FS"}, {"--set", "S", "--clear", "a"}}
 	if paths := c.listed([][]string{nil, {"-a"}}[rnd.IntN(2)]...); len(paths) > 0 {
 		c.run(process{
-			kind: "mark", argv: c.somewhere(rnd, append(append([]string{c.view, "mark"}, flags[rnd.IntN(len(flags))]...), "-")...),
+			kind: "mark", argv: c.somewhere(rnd, append(append([]string{c.view, "mark"},
+				flags[rnd.IntN(len(flags))]...), "-")...),
 			stdin: strings.Join(some(rnd, paths, 10), "\n") + "\n", fails: true,
 		})
 	}
@@ -283,7 +289,8 @@ done
 func (c *crowd) shells(_ context.Context, rnd *rand.Rand) {
 	n := 6 + rnd.IntN(10)
 	three := rnd.Perm(n)
-	o := c.run(process{kind: "mv, rm -r", argv: []string{"sh", "-c", byHand, "sh", fmt.Sprint(n), fmt.Sprint(three[0]), fmt.Sprint(three[1]), fmt.Sprint(three[2])}})
+	o := c.run(process{kind: "mv, rm -r", argv: []string{"sh", "-c", byHand, "sh", fmt.Sprint(n), fmt.Sprint(three[0]),
+		fmt.Sprint(three[1]), fmt.Sprint(three[2])}})
 	for _, l := range o.lines() {
 		switch what, key, _ := strings.Cut(l, " "); what {
 		case "removed":

@@ -83,15 +83,18 @@ func (f *feed) document() (text string, change int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, `<?xml version="1.0"?><rss version="2.0"><channel><title>Feed %s</title><link>http://feed.example/%s</link><description>A crowded feed</description>`, f.name, f.name)
+	fmt.Fprintf(&b,
+		`<?xml version="1.0"?><rss version="2.0"><channel><title>Feed %s</title><link>http://feed.example/%s</link><description>A crowded feed</description>`, f.name, f.name)
 	vs := make([]version, 0, len(f.doc))
 	for _, it := range slices.Backward(f.doc) {
 		v := it.version
 		vs = append(vs, v)
 		f.may[v] = true
-		fmt.Fprintf(&b, "\n<item><title>%s</title><guid isPermaLink=\"false\">%s</guid><link>%s</link><pubDate>%s</pubDate><author>ann@example.com (Ann)</author>"+
-			"<category>crowd</category><category>naïve</category><enclosure url=\"%s\" type=\"audio/mpeg\" length=\"%d\"/><description>%s</description></item>",
-			f.title(v), f.guid(v), f.link(v), date(v).Format(time.RFC1123Z), f.enclosure(v), v.number, html.EscapeString(f.content(v)))
+		fmt.Fprintf(&b,
+			"\n<item><title>%s</title><guid isPermaLink=\"false\">%s</guid><link>%s</link><pubDate>%s</pubDate><author>ann@example.com (Ann)</author>"+
+				"<category>crowd</category><category>naïve</category><enclosure url=\"%s\" type=\"audio/mpeg\" length=\"%d\"/><description>%s</description></item>",
+			f.title(v), f.guid(v), f.link(v), date(v).Format(time.RFC1123Z), f.enclosure(v), v.number,
+			html.EscapeString(f.content(v)))
 	}
 	b.WriteString("</channel></rss>\n")
 	f.served[f.change] = vs
@@ -192,7 +195,8 @@ func (f *feed) files(v version) map[string]string {
 func (f *feed) digests(v version) (identity, content string) {
 	text := fmt.Sprintf("%s — 文 %send", f.title(v), strings.Repeat("text & more ", f.repeats(v)))
 	// The scheme of an enclosure does not count.
-	return digest("guid", f.guid(v)), digest("content", f.title(v), f.link(v), text, strings.Replace(f.enclosure(v), "http://", "https://", 1))
+	return digest("guid", f.guid(v)), digest("content", f.title(v), f.link(v), text,
+		strings.Replace(f.enclosure(v), "http://", "https://", 1))
 }
 
 // digest returns the first 64 bits of the SHA-256 of texts, each preceded by its length.

@@ -71,7 +71,8 @@ func (h *hubs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.FormValue("challenge"))
 	default:
 		h.notifiedPaths = append(h.notifiedPaths, r.URL.Path)
-		_, _ = io.WriteString(w, `<?xml version="1.0"?><methodResponse><params><param><value><boolean>1</boolean></value></param></params></methodResponse>`)
+		_, _ = io.WriteString(w,
+			`<?xml version="1.0"?><methodResponse><params><param><value><boolean>1</boolean></value></param></params></methodResponse>`)
 	}
 }
 
@@ -121,7 +122,8 @@ func (h *hubs) argv(state, gap string) (argv []string, base string) {
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))
 	addr := l.Addr().String()
 	must.Do(l.Close())
-	return []string{h.program, "hub", "--listen", addr, "--public-url", "http://" + addr, "--state", state, "--htpasswd", filepath.Join(h.work, "users"),
+	return []string{h.program, "hub", "--listen", addr, "--public-url", "http://" + addr, "--state", state,
+		"--htpasswd", filepath.Join(h.work, "users"),
 		"--allow-feeds", "127.0.0.0/8", "--allow-callbacks", "127.0.0.0/8", "--ping-gap", gap}, "http://" + addr
 }
 
@@ -200,18 +202,21 @@ type promise struct {
 	calls int
 }
 
-func (h *hubs) promises() []*promise {
-	ping := func(base string) string { return form(base+"/ping", "url", h.feed()) }
-	subscribed := func(path string) func(base string) error {
-		return func(base string) error {
-			h.publish()
-			answer := ping(base)
-			if err := h.notified(path, 0); err != nil {
-				return fmt.Errorf("%w: %s", err, answer)
-			}
-			return nil
+func (h *hubs) ping(base string) string { return form(base+"/ping", "url", h.feed()) }
+
+// subscribed returns a function that checks that a subscriber with a path is notified.
+func (h *hubs) subscribed(path string) func(base string) error {
+	return func(base string) error {
+		h.publish()
+		answer := h.ping(base)
+		if err := h.notified(path, 0); err != nil {
+			return fmt.Errorf("%w: %s", err, answer)
 		}
+		return nil
 	}
+}
+
+func (h *hubs) promises() []*promise {
 	notifies := func(paths ...string) func(string) error {
 		return func(string) (err error) {
 			for _, path := range paths {
@@ -222,38 +227,46 @@ func (h *hubs) promises() []*promise {
 	}
 	const long = "3h"
 	return []*promise{
-		{name: "a registration by REST", gap: "0", send: "HTTP/1.1 200", want: `success="true"`, verify: subscribed("/rest"), ask: func(base string) string {
-			return form(base+"/pleaseNotify", "port", h.port, "path", "/rest", "protocol", "http-post", "domain", "127.0.0.1", "url1", h.feed())
-		}},
-		{name: "a registration by XML-RPC", gap: "0", send: "HTTP/1.1 200", want: "<boolean>1<", verify: subscribed("/rpc"), ask: func(base string) string {
-			return rpc(base, "rssCloud.pleaseNotify", "x", "<i4>"+h.port+"</i4>", "/rpc", "xml-rpc", "<array><data><value>"+h.feed()+"</value></data></array>")
-		}},
-		{name: "a feed that is stored", gap: "0", send: "HTTP/1.1 200", want: "/feeds/bull/rss.xml", ask: func(base string) string {
-			return rpc(base, "rssCloud.saveRss", "bull", "secret", "<![CDATA["+savedFeed+"]]>")
-		}, verify: func(base string) (err error) {
-			defer must.Catch(&err)
-			resp := must.Get(http.Get(base + "/feeds/bull/rss.xml"))
-			defer resp.Body.Close()
-			if got := must.Get(io.ReadAll(resp.Body)); string(got) != savedFeed+"\n" {
-				must.Fail("the feed is %q", got)
-			}
-			return nil
-		}},
-		{name: "a round, when its first subscriber is notified", gap: "0", send: "POST /r", want: "2 subscribers", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
-			h.publish()
-			return ping(base)
-		}},
-		{name: "a publish by WebSub", gap: "0", send: "HTTP/1.1 204", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
-			h.publish()
-			defer h.holdFeed()() // so that the answer comes before the feed is read
-			return form(base+"/websub", "hub.mode", "publish", "hub.url", h.feed())
-		}},
+		{name: "a registration by REST", gap: "0", send: "HTTP/1.1 200", want: `success="true"`,
+			verify: h.subscribed("/rest"), ask: func(base string) string {
+				return form(base+"/pleaseNotify", "port", h.port, "path", "/rest", "protocol", "http-post", "domain",
+					"127.0.0.1", "url1", h.feed())
+			}},
+		{name: "a registration by XML-RPC", gap: "0", send: "HTTP/1.1 200", want: "<boolean>1<",
+			verify: h.subscribed("/rpc"), ask: func(base string) string {
+				return rpc(base, "rssCloud.pleaseNotify", "x", "<i4>"+h.port+"</i4>", "/rpc", "xml-rpc",
+					"<array><data><value>"+h.feed()+"</value></data></array>")
+			}},
+		{name: "a feed that is stored", gap: "0", send: "HTTP/1.1 200", want: "/feeds/bull/rss.xml",
+			ask: func(base string) string {
+				return rpc(base, "rssCloud.saveRss", "bull", "secret", "<![CDATA["+savedFeed+"]]>")
+			}, verify: func(base string) (err error) {
+				defer must.Catch(&err)
+				resp := must.Get(http.Get(base + "/feeds/bull/rss.xml"))
+				defer resp.Body.Close()
+				if got := must.Get(io.ReadAll(resp.Body)); string(got) != savedFeed+"\n" {
+					must.Fail("the feed is %q", got)
+				}
+				return nil
+			}},
+		{name: "a round, when its first subscriber is notified", gap: "0", send: "POST /r", want: "2 subscribers",
+			verify: notifies("/rest", "/rpc"), ask: func(base string) string {
+				h.publish()
+				return h.ping(base)
+			}},
+		{name: "a publish by WebSub", gap: "0", send: "HTTP/1.1 204", verify: notifies("/rest", "/rpc"),
+			ask: func(base string) string {
+				h.publish()
+				defer h.holdFeed()() // so that the answer comes before the feed is read
+				return form(base+"/websub", "hub.mode", "publish", "hub.url", h.feed())
+			}},
 		// The wait is longer than a gap of 0 permits, so the next hub starts the job at once.
-		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "it is read again in", verify: notifies("/rest", "/rpc"), ask: func(base string) string {
-			ping(base) // the first ping does not wait
-			h.publish()
-			return ping(base)
-		}},
+		{name: "a ping that waits for its time", gap: long, send: "HTTP/1.1 200", want: "it is read again in",
+			verify: notifies("/rest", "/rpc"), ask: func(base string) string {
+				h.ping(base) // the first ping does not wait
+				h.publish()
+				return h.ping(base)
+			}},
 	}
 }
 
@@ -366,7 +379,8 @@ func tryHub(ctx context.Context, work string, m model) (well, bad int) {
 	start := time.Now()
 	tried, findings := h.broken(ctx, must.Get(h.record(ctx, all)), all, m)
 	must.Do(ctx.Err())
-	fmt.Printf("%-48s %5d well, %d badly, %.0f s\n", "hub, what it answers for", tried-len(findings), len(findings), time.Since(start).Seconds())
+	fmt.Printf("%-48s %5d well, %d badly, %.0f s\n", "hub, what it answers for", tried-len(findings), len(findings),
+		time.Since(start).Seconds())
 	printFindings(findings)
 	return tried - len(findings), len(findings)
 }

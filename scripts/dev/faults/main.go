@@ -28,9 +28,11 @@ func main() {
 	helper()
 	childOfCrowd()
 	only := flag.String("only", "", "only scenarios whose name contains `TEXT`")
-	kinds := flag.String("faults", "kill,fail,read,view", "`KINDS` of faults: kill, fail, read, and a viewer in the middle, view; may be empty")
+	kinds := flag.String("faults", "kill,fail,read,view",
+		"`KINDS` of faults: kill, fail, read, and a viewer in the middle, view; may be empty")
 	cuts := flag.Int("cuts", 0, "cut the power of each disk `N` times")
-	unsynced := flag.Bool("unsynced", false, "in power cuts and orders, make syncs do nothing, to see that this is found")
+	unsynced := flag.Bool("unsynced", false,
+		"in power cuts and orders, make syncs do nothing, to see that this is found")
 	states := flag.Int("orders", 0, "try `N` states that a disk may be in after a power cut, of each scenario")
 	seed := flag.Uint64("seed", rand.Uint64(), "begin the random choices of -orders with `N`")
 	step := flag.Int("step", 1, "try every `N`-th fault")
@@ -132,7 +134,8 @@ func (t *trial) everyFault(ctx context.Context, kind string, c choice) (well, ba
 		well += r.kinds[k]
 		by = append(by, fmt.Sprintf("%s %d", k, r.kinds[k]))
 	}
-	fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s: %s\n", t.s.name, kind, well, len(r.errors), time.Since(start).Seconds(), strings.Join(by, ", "))
+	fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s: %s\n", t.s.name, kind, well, len(r.errors),
+		time.Since(start).Seconds(), strings.Join(by, ", "))
 	printFindings(r.errors)
 	must.Do(ctx.Err())
 	return well, len(r.errors)

@@ -378,7 +378,8 @@ func (r *recording) renamed(a target, c *change) bool {
 		must.Fail("%v: the model does not know its flags", c.op)
 	}
 	from, _, found := r.now.find(c.op.From)
-	if !found || !a.dir || a.there && (c.op.Flags != 0 || a.node == from || r.now[a.node].mode != r.now[from].mode || len(r.now[a.node].names) > 0) {
+	if !found || !a.dir || a.there && (c.op.Flags != 0 || a.node == from || r.now[a.node].mode != r.now[from].mode ||
+		len(r.now[a.node].names) > 0) {
 		return false
 	}
 	c.kind, c.node, c.as, c.name = nameMoved, from, c.name, path.Base(c.op.From)

@@ -26,8 +26,9 @@ import (
 type history string
 
 const (
-	alone   history = ""                          // nothing
-	killed  history = ", after a killed one"      // before it, the same command was killed, with none of its changes durable
+	alone history = "" // nothing
+	// before it, the same command was killed, with none of its changes durable
+	killed  history = ", after a killed one"
 	cutOff  history = ", after another power cut" // before it, the same command and a power cut
 	marked  history = ", then mark"               // after it, a viewer marks all new entries
 	removed history = ", then rm"                 // after it, a viewer deletes all new entries
@@ -341,7 +342,8 @@ func (t *trial) viewed(dir string) error {
 }
 
 // settings are the user's files of a feed.
-var settings = []string{"etc/fetch/url", "etc/fetch/interval", "etc/fetch/on-update", "etc/fetch/headers", "etc/fetch/filter", "etc/view/alias", "etc/categories"}
+var settings = []string{"etc/fetch/url", "etc/fetch/interval", "etc/fetch/on-update", "etc/fetch/headers",
+	"etc/fetch/filter", "etc/view/alias", "etc/categories"}
 
 // listed checks the result of a change of subscriptions and a power cut. Each setting has its old
 // or new value, and the new one if the command had ended. Each subscribed feed has an id. Its
@@ -377,7 +379,8 @@ func (t *trial) listed(dir string, ended bool) (err error) {
 			continue // equal to the expected value
 		}
 		if got != want && (ended || got != was) {
-			err = errors.Join(err, fmt.Errorf("%s is %s; before %s, and to be %s (ended: %v)", name, got, was, want, ended))
+			err = errors.Join(err, fmt.Errorf("%s is %s; before %s, and to be %s (ended: %v)", name, got, was, want,
+				ended))
 		}
 	}
 	return err
@@ -389,7 +392,8 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions) (well, ba
 	defer remove()
 	fmt.Printf("states after power cuts: -seed %d\n", o.seed)
 	for _, s := range append(scenarios(e), listScenarios(e)...) {
-		histories := slices.DeleteFunc(s.histories(), func(h history) bool { return !strings.Contains(s.name+string(h), only) })
+		histories := slices.DeleteFunc(s.histories(),
+			func(h history) bool { return !strings.Contains(s.name+string(h), only) })
 		if len(histories) == 0 {
 			continue
 		}
@@ -404,7 +408,8 @@ func (e *env) orders(ctx context.Context, only string, o orderOptions) (well, ba
 			if res.all {
 				some = ", all there are"
 			}
-			fmt.Printf("%-48s %5d well, %d badly%s, %.0f s\n", name+string(h), res.tried-len(res.findings), len(res.findings), some, time.Since(start).Seconds())
+			fmt.Printf("%-48s %5d well, %d badly%s, %.0f s\n", name+string(h), res.tried-len(res.findings),
+				len(res.findings), some, time.Since(start).Seconds())
 			printFindings(res.findings)
 			well, bad = well+res.tried-len(res.findings), bad+len(res.findings)
 		}

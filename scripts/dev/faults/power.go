@@ -191,18 +191,21 @@ func (t *trial) cut(ctx context.Context, k *disk, unsynced bool) (err error) {
 				uniques = append(uniques, unique)
 			}
 		}
-		must.That(promised(uniques, dir), "%s: power cut before call %d, %s (synced before call %d: %s)", t.s.name, n, hit, at, what)
+		must.That(promised(uniques, dir), "%s: power cut before call %d, %s (synced before call %d: %s)", t.s.name, n,
+			hit, at, what)
 	}
 	deletes := !t.s.viewer && !t.s.list && !t.s.purge && rand.IntN(2) == 0
 	if err := t.afterCut(ctx, dir, hit.Kind == "", deletes); err != nil {
-		return fmt.Errorf("%s: power cut before call %d, %s (synced before call %d: %s):\n%w", t.s.name, n, hit, at, what, err)
+		return fmt.Errorf("%s: power cut before call %d, %s (synced before call %d: %s):\n%w", t.s.name, n, hit, at,
+			what, err)
 	}
 	return nil
 }
 
 // cuts cuts the power of a file system n times, in scenarios whose names contain only, and
 // returns the failures.
-func (e *env) cuts(ctx context.Context, fs, only string, n int, unsynced bool) (tried int, findings []error, err error) {
+func (e *env) cuts(ctx context.Context, fs, only string, n int, unsynced bool) (tried int, findings []error,
+	err error) {
 	defer must.Catch(&err)
 	k := newDisk(ctx, e.work, fs)
 	defer k.close()

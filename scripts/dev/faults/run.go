@@ -71,7 +71,8 @@ func (f fault) String() string {
 }
 
 // takesSpace holds the calls that fail on a full disk.
-var takesSpace = map[string]bool{"mkdir": true, "create": true, "write": true, "pwrite": true, "symlink": true, "link": true, "fallocate": true}
+var takesSpace = map[string]bool{"mkdir": true, "create": true, "write": true, "pwrite": true, "symlink": true,
+	"link": true, "fallocate": true}
 
 // trial is a prepared scenario.
 type trial struct {
@@ -269,7 +270,8 @@ func (t *trial) reported(dir string, f fault, hit op, o *outcome, after []*entry
 	if !strings.Contains(o.stderr, f.errno.Error()) {
 		return fmt.Errorf("the message does not tell of %q", f.errno.Error())
 	}
-	named := hit.Path != "." && strings.Contains(o.stderr, hit.Path) || hit.From != "" && strings.Contains(o.stderr, hit.From)
+	named := hit.Path != "." && strings.Contains(o.stderr, hit.Path) || hit.From != "" &&
+		strings.Contains(o.stderr, hit.From)
 	for part := range strings.SplitSeq(hit.Path, "/") {
 		named = named || len(part) == 40 && strings.Contains(o.stderr, part)
 	}
@@ -479,7 +481,8 @@ func take(dir string, a action) (taken map[string]*entry, err error) {
 
 // goOnWithout runs the command again after a viewer has taken the new entries. Deleted entries do
 // not come back, moved ones are complete and in their places, and all others are delivered.
-func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, taken map[string]*entry, a action) (err error) {
+func (t *trial) goOnWithout(ctx context.Context, dir string, argv []string, taken map[string]*entry,
+	a action) (err error) {
 	defer must.Catch(&err)
 	all := t.twice(ctx, dir, argv)
 	now := keyed(all)
@@ -506,7 +509,8 @@ func (t *trial) checkTaken(now, taken map[string]*entry, a action) error {
 			return fmt.Errorf("it was new, and is no version of an entry: %s %q", x, x.Files)
 		case a == toDelete && there != nil:
 			return fmt.Errorf("it came back after it was deleted: %s", id)
-		case a == toMove && (there == nil || there.Place != "cur" || there.Flags != "2,S" || !maps.Equal(there.Files, x.Files)):
+		case a == toMove && (there == nil || there.Place != "cur" || there.Flags != "2,S" ||
+			!maps.Equal(there.Files, x.Files)):
 			return fmt.Errorf("it was moved to cur/, and there is %v: %s", there, id)
 		}
 	}
@@ -519,10 +523,12 @@ func (t *trial) complete(now, taken map[string]*entry, a action) error {
 	for key := range t.entries {
 		found := false
 		for id, x := range now {
-			found = found || versionless(x.key()) == versionless(key) || taken[id] != nil && content(x.key()) == content(key)
+			found = found || versionless(x.key()) == versionless(key) || taken[id] != nil &&
+				content(x.key()) == content(key)
 		}
 		for _, x := range taken {
-			found = found || a == toDelete && content(x.key()) == content(key) || sameEntry(key, x) && !t.delivers(x.Feed)
+			found = found || a == toDelete && content(x.key()) == content(key) || sameEntry(key, x) &&
+				!t.delivers(x.Feed)
 		}
 		if !found {
 			return fmt.Errorf("missing, and was not deleted: %.300s", key)

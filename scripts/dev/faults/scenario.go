@@ -54,7 +54,8 @@ func (s *server) other(w http.ResponseWriter, r *http.Request, kind, name string
 		http.Error(w, "not yet", http.StatusServiceUnavailable)
 	case kind == "page":
 		w.Header().Set("Content-Type", "text/html")
-		fmt.Fprintf(w, "<nav>Home</nav><article><p>The page of %s.</p><p>%s</p></article>", name, strings.Repeat("Text, and more of it than the feed has. ", 30))
+		fmt.Fprintf(w, "<nav>Home</nav><article><p>The page of %s.</p><p>%s</p></article>", name,
+			strings.Repeat("Text, and more of it than the feed has. ", 30))
 	default:
 		w.Header().Set("ETag", `"1"`)
 		http.ServeContent(w, r, "", time.Time{}, strings.NewReader(enclosure(name)))
@@ -68,10 +69,12 @@ func enclosure(name string) string { return strings.Repeat(name+"-", 60_000) }
 // new.
 func document(path string, version int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<rss version="2.0"><channel><title>Feed %s, version %d</title><link>http://feed.example%s</link><description>A feed</description>`, path, version, path)
+	fmt.Fprintf(&b,
+		`<rss version="2.0"><channel><title>Feed %s, version %d</title><link>http://feed.example%s</link><description>A feed</description>`, path, version, path)
 	item := func(n int, title string) {
-		fmt.Fprintf(&b, `<item><title>%s</title><guid isPermaLink="false">%s-%d</guid><link>http://feed.example%s/%d</link>`+
-			`<pubDate>Mon, 0%d Jun 2026 10:00:00 GMT</pubDate><category>a</category><description>%s %s</description></item>`,
+		fmt.Fprintf(&b,
+			`<item><title>%s</title><guid isPermaLink="false">%s-%d</guid><link>http://feed.example%s/%d</link>`+
+				`<pubDate>Mon, 0%d Jun 2026 10:00:00 GMT</pubDate><category>a</category><description>%s %s</description></item>`,
 			title, path, n, path, n, n, title, strings.Repeat("text ", 40))
 	}
 	if version == 2 {
@@ -91,8 +94,10 @@ func document(path string, version int) string {
 //
 //rules:allow a row of a table
 type scenario struct {
-	name  string
-	feeds int // subscriptions; of three, the first has on-update unread, the second deliver, the third is fetched for the first time
+	name string
+	// subscriptions; of three, the first has on-update unread, the second deliver, the third is fetched
+	// for the first time
+	feeds int
 	stdin string
 	// command returns the command line to run, and to run again after a fault.
 	command func(e *env, dir string) []string
@@ -136,7 +141,8 @@ type env struct {
 }
 
 func newEnv(work string) (*env, error) {
-	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"), share: filepath.Join(work, "lektor-share"), work: work, place: work, server: serve()}
+	e := &env{fetch: filepath.Join(work, "lektor-fetch"), view: filepath.Join(work, "lektor-view"),
+		share: filepath.Join(work, "lektor-share"), work: work, place: work, server: serve()}
 	return e, testdir.Programs(work, "lektor-fetch", "lektor-view", "lektor-share", "lektor-article", "lektor-serve")
 }
 
@@ -194,7 +200,8 @@ func scenarios(e *env) []scenario {
 			return []string{e.fetch, "deliver", "-o", "path", "--id", e.url(0)}
 		}},
 		{name: "put", feeds: 1, stdin: "text", command: func(e *env, _ string) []string {
-			return []string{e.fetch, "put", "--feed-id", "urn:x:notes", "--id", "urn:x:1", "--title", "A note", "--date", "@1780000000"}
+			return []string{e.fetch, "put", "--feed-id", "urn:x:notes", "--id", "urn:x:1", "--title", "A note",
+				"--date", "@1780000000"}
 		}},
 		{name: "compaction", feeds: 1, repeated: true, command: e.update, more: func(e *env, dir string) {
 			path := filepath.Join(dir, "src", feedHash(e.url(0)), "etc/fetch/seen")
@@ -203,29 +210,34 @@ func scenarios(e *env) []scenario {
 		{name: "recovery", feeds: 1, command: e.update, more: interrupt(e.update, func(o op, _ int) bool {
 			return o.Kind == "rename" && (strings.HasPrefix(o.From, "tmp/") || strings.HasPrefix(o.From, "new/"))
 		})},
-		{name: "recovery of a recorded replacement", feeds: 1, command: e.update, more: interrupt(e.update, func(o op, _ int) bool {
-			return o.Kind == "write" && strings.HasSuffix(o.Path, ";replaces")
-		})},
-		{name: "recovery of two versions", feeds: 1, command: e.update, more: interrupt(e.update, func(o op, _ int) bool {
-			return o.Kind == "rename" && strings.HasSuffix(o.Path, ";gone,R")
-		})},
-		{name: "recovery of a replacement", feeds: 1, command: e.update, more: interrupt(e.update, func(_ op, put int) bool {
-			return put > 0
-		})},
+		{name: "recovery of a recorded replacement", feeds: 1, command: e.update,
+			more: interrupt(e.update, func(o op, _ int) bool {
+				return o.Kind == "write" && strings.HasSuffix(o.Path, ";replaces")
+			})},
+		{name: "recovery of two versions", feeds: 1, command: e.update,
+			more: interrupt(e.update, func(o op, _ int) bool {
+				return o.Kind == "rename" && strings.HasSuffix(o.Path, ";gone,R")
+			})},
+		{name: "recovery of a replacement", feeds: 1, command: e.update,
+			more: interrupt(e.update, func(_ op, put int) bool {
+				return put > 0
+			})},
 		{name: "recovery of an older program's replacement", feeds: 1, command: e.update, more: putAside(e)},
 		{name: "add", feeds: 1, list: true, due: []int{2}, command: func(e *env, _ string) []string {
 			return []string{e.fetch, "add", e.url(2)}
 		}},
 		{name: "purge, then add", feeds: 1, purge: true, command: e.purge},
-		{name: "add after a killed purge", feeds: 1, due: []int{0}, command: e.add, more: interrupt(e.purge, func(o op, _ int) bool {
-			return o.Kind == "unlink" && strings.HasPrefix(o.Path, "src/")
-		})},
+		{name: "add after a killed purge", feeds: 1, due: []int{0}, command: e.add,
+			more: interrupt(e.purge, func(o op, _ int) bool {
+				return o.Kind == "unlink" && strings.HasPrefix(o.Path, "src/")
+			})},
 		{name: "set", feeds: 1, list: true, command: func(e *env, _ string) []string {
 			return []string{e.fetch, "set", e.url(0), "interval", "4h"}
 		}},
-		{name: "import", feeds: 1, list: true, due: []int{2}, stdin: e.list(0, 2), command: func(e *env, _ string) []string {
-			return []string{e.fetch, "import", "-"}
-		}},
+		{name: "import", feeds: 1, list: true, due: []int{2}, stdin: e.list(0, 2),
+			command: func(e *env, _ string) []string {
+				return []string{e.fetch, "import", "-"}
+			}},
 		{name: "mark", feeds: 3, viewer: true, command: func(e *env, dir string) []string {
 			return append([]string{e.view, "mark", "--set", "S"}, entries(dir)...)
 		}},
@@ -241,19 +253,23 @@ func scenarios(e *env) []scenario {
 		{name: "rules", feeds: 3, viewer: true, finds: true, more: func(e *env, dir string) {
 			path := filepath.Join(dir, "etc/view/rules")
 			must.Do(os.MkdirAll(filepath.Dir(path), 0o755))
-			must.Do(os.WriteFile(path, []byte("title:second -> read, flag Fz, run true\ntitle:second -> run test -n {{.path}}\nnot:title:second -> trash\n"), 0o644))
+			must.Do(os.WriteFile(path,
+				[]byte("title:second -> read, flag Fz, run true\ntitle:second -> run test -n {{.path}}\nnot:title:second -> trash\n"), 0o644))
 		}, command: func(e *env, _ string) []string { return []string{e.view, "rules", "apply"} }},
 		{name: "undo", feeds: 1, viewer: true, undo: true, more: func(e *env, dir string) {
 			must.Do(e.run(context.Background(), dir, "", append([]string{e.view, "rm"}, entries(dir)...)...))
 		}, command: func(e *env, _ string) []string { return []string{e.view, "undo"} }},
-		{name: "save", feeds: 1, viewer: true, finds: true, saves: []string{"1", "2", "3"}, more: func(e *env, dir string) {
-			for _, name := range []string{"1", "2", "3"} {
-				must.Do(e.run(context.Background(), dir, "text", e.fetch, "put", "--feed-id", "urn:x:cast", "--id", "urn:x:"+name, "--title", "Part", "--date", "@1780000000",
-					"--enclosure", e.server.URL+"/enclosure/"+name+" audio/mpeg"))
-			}
-		}, command: func(e *env, dir string) []string {
-			return []string{e.view, "save", "--gap", "1ms", "--allow", "127.0.0.0/8", "--query", "has:enclosure", filepath.Join(dir, savedIn)}
-		}},
+		{name: "save", feeds: 1, viewer: true, finds: true, saves: []string{"1", "2", "3"},
+			more: func(e *env, dir string) {
+				for _, name := range []string{"1", "2", "3"} {
+					must.Do(e.run(context.Background(), dir, "text", e.fetch, "put", "--feed-id", "urn:x:cast", "--id",
+						"urn:x:"+name, "--title", "Part", "--date", "@1780000000",
+						"--enclosure", e.server.URL+"/enclosure/"+name+" audio/mpeg"))
+				}
+			}, command: func(e *env, dir string) []string {
+				return []string{e.view, "save", "--gap", "1ms", "--allow", "127.0.0.0/8", "--query", "has:enclosure",
+					filepath.Join(dir, savedIn)}
+			}},
 		{name: "full text", feeds: 1, pages: true, more: func(e *env, dir string) {
 			run := func(argv ...string) {
 				must.Do(e.run(context.Background(), dir, "", append([]string{e.fetch}, argv...)...))
@@ -318,7 +334,10 @@ func interrupt(command func(*env, string) []string, when func(o op, put int) boo
 // putAside prepares a lektor-dir in which a replacement is staged and in the journal. The old
 // version is put aside without a record, as after a kill of an older program.
 func putAside(e *env) func(e *env, dir string) {
-	killAtRecord := interrupt(e.update, func(o op, _ int) bool { return o.Kind == "create" && strings.HasSuffix(o.Path, ";replaces") })
+	killAtRecord := interrupt(e.update, func(o op, _ int) bool {
+		return o.Kind == "create" &&
+			strings.HasSuffix(o.Path, ";replaces")
+	})
 	return func(e *env, path string) {
 		killAtRecord(e, path)
 		put := 0
@@ -328,7 +347,8 @@ func putAside(e *env) func(e *env, dir string) {
 				continue
 			}
 			tmp := filepath.Dir(filepath.Dir(path))
-			must.Do(os.Rename(filepath.Join(tmp, "../../new", filepath.Base(tmp), old), filepath.Join(tmp, old+";gone,R")))
+			must.Do(os.Rename(filepath.Join(tmp, "../../new", filepath.Base(tmp), old),
+				filepath.Join(tmp, old+";gone,R")))
 			put++
 		}
 		if put == 0 {

@@ -55,8 +55,10 @@ const (
 func newServed(ctx context.Context, e *env) (s *served, err error) {
 	defer must.Catch(&err)
 	s = &served{
-		trial:   &trial{e: e, s: scenario{name: "serve", feeds: 3, viewer: true}, template: filepath.Join(e.work, "template serve")},
-		program: filepath.Join(e.work, "lektor-serve"), state: filepath.Join(e.work, "users of serve"), dir: filepath.Join(e.place, "served"),
+		trial: &trial{e: e, s: scenario{name: "serve", feeds: 3, viewer: true},
+			template: filepath.Join(e.work, "template serve")},
+		program: filepath.Join(e.work, "lektor-serve"), state: filepath.Join(e.work, "users of serve"),
+		dir: filepath.Join(e.place, "served"),
 	}
 	e.prepare(ctx, s.s, s.template)
 	s.fresh()
@@ -89,7 +91,8 @@ func newServed(ctx context.Context, e *env) (s *served, err error) {
 func (s *served) settings() map[string]string {
 	all := state(s.dir)
 	maps.DeleteFunc(all, func(name, _ string) bool {
-		return strings.HasPrefix(name, "etc/fetch/due/") || strings.HasPrefix(name, "src/"+feedHash(s.e.url(2))+"/etc/fetch/")
+		return strings.HasPrefix(name, "etc/fetch/due/") ||
+			strings.HasPrefix(name, "src/"+feedHash(s.e.url(2))+"/etc/fetch/")
 	})
 	if left := "src/" + feedHash(s.e.url(2)) + "/etc/view/left"; all[left] != "" {
 		all[left] = "" // the next subscription removes the rest
@@ -114,13 +117,15 @@ func (s *served) argv() (argv []string, base string) {
 // login gets a token and the ids of all entries, and makes the edits of them.
 func (s *served) login(base string) (err error) {
 	defer must.Catch(&err)
-	body := must.Get(s.post(base+"/accounts/ClientLogin", url.Values{"Email": {clientName}, "Passwd": {clientPassword}}))
+	body := must.Get(s.post(base+"/accounts/ClientLogin",
+		url.Values{"Email": {clientName}, "Passwd": {clientPassword}}))
 	_, token, ok := strings.Cut(body, "Auth=")
 	if !ok {
 		must.Fail("the log-in is answered with %q", body)
 	}
 	s.token = strings.TrimSpace(token)
-	req := must.Get(http.NewRequest(http.MethodGet, base+"/reader/api/0/stream/items/ids?n=1000&s=user/-/state/com.google/reading-list", nil))
+	req := must.Get(http.NewRequest(http.MethodGet,
+		base+"/reader/api/0/stream/items/ids?n=1000&s=user/-/state/com.google/reading-list", nil))
 	req.Header.Set("Authorization", "GoogleLogin auth="+s.token)
 	resp := must.Get(http.DefaultClient.Do(req))
 	defer resp.Body.Close()
@@ -158,18 +163,21 @@ func (s *served) editsOf(mark url.Values) []clientEdit {
 			}
 			return err
 		}},
-		{name: "subscribe", target: subscription, form: url.Values{"ac": {"subscribe"}, "s": {"feed/" + s.e.url(4)}, "a": {"user/-/label/Folder"}}, done: func(dir string) error {
+		{name: "subscribe", target: subscription, form: url.Values{"ac": {"subscribe"}, "s": {"feed/" + s.e.url(4)},
+			"a": {"user/-/label/Folder"}}, done: func(dir string) error {
 			return errors.Join(line(4, "etc/fetch/url", s.e.url(4))(dir), line(4, "etc/categories", "Folder")(dir))
 		}},
-		{name: "edit", target: subscription, form: url.Values{"ac": {"edit"}, "s": {"feed/" + hash(0)}, "t": {"A title"}, "a": {"user/-/label/Other"}}, done: func(dir string) error {
+		{name: "edit", target: subscription, form: url.Values{"ac": {"edit"}, "s": {"feed/" + hash(0)},
+			"t": {"A title"}, "a": {"user/-/label/Other"}}, done: func(dir string) error {
 			return errors.Join(line(0, "etc/view/alias", "A title")(dir), line(0, "etc/categories", "Other")(dir))
 		}},
-		{name: "unsubscribe", target: subscription, form: url.Values{"ac": {"unsubscribe"}, "s": {"feed/" + hash(2)}}, gone: true, done: func(dir string) error {
-			if _, err := os.Lstat(filepath.Join(dir, "src", hash(2), "etc/fetch/url")); err == nil {
-				return errors.New("the feed is still subscribed to")
-			}
-			return nil
-		}},
+		{name: "unsubscribe", target: subscription, form: url.Values{"ac": {"unsubscribe"}, "s": {"feed/" + hash(2)}},
+			gone: true, done: func(dir string) error {
+				if _, err := os.Lstat(filepath.Join(dir, "src", hash(2), "etc/fetch/url")); err == nil {
+					return errors.New("the feed is still subscribed to")
+				}
+				return nil
+			}},
 	}
 }
 
@@ -269,9 +277,11 @@ func (s *served) try(ctx context.Context, f fault) (hit op, err error) {
 		return struck.hit, err
 	}
 	bad := []error{s.answered(f, struck, said), s.entriesWhole()}
-	bad = append(bad, s.started(ctx, s.again), s.entriesWhole(), differState(s.settings(), s.final), s.consistent(ctx, s.dir))
+	bad = append(bad, s.started(ctx, s.again), s.entriesWhole(), differState(s.settings(), s.final),
+		s.consistent(ctx, s.dir))
 	if err := errors.Join(bad...); err != nil {
-		return struck.hit, fmt.Errorf("serve: %v, %s:\n%w\nanswers %q, stderr: %s", f, struck.hit, err, said, struck.stderr)
+		return struck.hit, fmt.Errorf("serve: %v, %s:\n%w\nanswers %q, stderr: %s", f, struck.hit, err, said,
+			struck.stderr)
 	}
 	return struck.hit, nil
 }
@@ -297,7 +307,9 @@ func (s *served) answered(f fault, o struck, said []error) (err error) {
 				err = errors.Join(err, fmt.Errorf("%s has no answer: %w", e.name, answer))
 			}
 		case f.errno != 0 && (no.status < 500 || !strings.Contains(o.stderr, f.errno.Error())):
-			err = errors.Join(err, fmt.Errorf("%s: %w; want a status from 500 on, and the words %q in what the server says", e.name, no, f.errno.Error()))
+			err = errors.Join(err,
+				fmt.Errorf("%s: %w; want a status from 500 on, and the words %q in what the server says", e.name, no,
+					f.errno.Error()))
 		}
 	}
 	return err
@@ -368,7 +380,8 @@ func tryServe(ctx context.Context, e *env, c choice) (well, bad int) {
 		for _, k := range r.kinds {
 			n += k
 		}
-		fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s\n", "serve", kind, n, len(r.errors), time.Since(start).Seconds())
+		fmt.Printf("%-14s %-5s %5d well, %d badly, %.0f s\n", "serve", kind, n, len(r.errors),
+			time.Since(start).Seconds())
 		printFindings(r.errors)
 		must.Do(ctx.Err())
 		well, bad = well+n, bad+len(r.errors)

@@ -64,7 +64,8 @@ func sharing(e *env, dir string) {
 // is none.
 func timeless(name, data string) (string, bool) {
 	rel := strings.TrimPrefix(name, "etc/share/")
-	if rel == "target" || rel == "published" || rel == "listed" || strings.HasPrefix(rel, "replica") || strings.HasPrefix(rel, "read/") {
+	if rel == "target" || rel == "published" || rel == "listed" || strings.HasPrefix(rel, "replica") ||
+		strings.HasPrefix(rel, "read/") {
 		return "", false // paths, inodes, times and their order
 	}
 	if strings.HasSuffix(rel, ".opml") || strings.HasSuffix(rel, ".rss") {
@@ -118,7 +119,8 @@ func (n *element) items(all map[string]string, prefix, parent string) {
 			switch {
 			case s.XMLName.Local == "sync":
 				id = s.attr("id")
-				says += fmt.Sprintf(" version %s deleted %q conflict %q", s.attr("version"), s.attr("deleted"), s.attr("conflict"))
+				says += fmt.Sprintf(" version %s deleted %q conflict %q", s.attr("version"), s.attr("deleted"),
+					s.attr("conflict"))
 				for _, h := range s.Kids {
 					says += " " + h.XMLName.Local + " by " + h.attr("by")
 					for _, u := range h.Kids {

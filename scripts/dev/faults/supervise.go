@@ -149,14 +149,16 @@ func install() (int, error) {
 	slices.Sort(numbers)
 	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}}
 	for i, n := range numbers {
-		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(n), Jt: uint8(len(numbers) - i)})
+		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: uint32(n),
+			Jt: uint8(len(numbers) - i)})
 	}
 	filter = append(filter,
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF})
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	fd, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
-		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, uintptr(unsafe.Pointer(&prog)))
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+		uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
 		return 0, fmt.Errorf("seccomp: %w", errno)
 	}
@@ -192,7 +194,8 @@ var errUnsupported = errors.New("this system lets no program supervise another b
 
 // supervise runs a program on a lektor-dir, and calls decide for each call that touches it. Calls
 // that only read are included if reads is set. decide runs in one goroutine.
-func supervise(ctx context.Context, dir string, reads bool, stdin string, decide func(n int, o op) verdict, argv ...string) (*outcome, error) {
+func supervise(ctx context.Context, dir string, reads bool, stdin string, decide func(n int, o op) verdict,
+	argv ...string) (*outcome, error) {
 	return supervision{dir: dir, reads: reads, stdin: stdin, decide: decide}.run(ctx, argv...)
 }
 
@@ -229,7 +232,8 @@ func (v supervision) run(ctx context.Context, argv ...string) (o *outcome, err e
 	listener, err := receive(pair[0])
 	if err != nil {
 		werr := cmd.Wait()
-		return nil, fmt.Errorf("%w: %s (%w)", errUnsupported, strings.TrimSpace(stderr.String()), errors.Join(err, werr))
+		return nil, fmt.Errorf("%w: %s (%w)", errUnsupported, strings.TrimSpace(stderr.String()),
+			errors.Join(err, werr))
 	}
 	s := &supervisor{supervision: v, listener: listener, pid: cmd.Process.Pid}
 	err = s.loop(ctx)
@@ -315,7 +319,8 @@ func (s *supervisor) loop(ctx context.Context) (err error) {
 				r.flags, r.val = 0, int64(done)
 			}
 		}
-		if err := ioctl(s.listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)); err != nil && err != unix.ENOENT {
+		if err := ioctl(s.listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r)); err != nil &&
+			err != unix.ENOENT {
 			return err
 		}
 	}

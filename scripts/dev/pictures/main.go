@@ -27,7 +27,8 @@ const cellWidth, cellHeight, edge = 8, 17, 12
 
 func main() {
 	must.Main("pictures", func() {
-		must.Get(os.Stdout.WriteString(svg(string(must.Get(io.ReadAll(os.Stdin))), "lektor-view tui: folders and feeds, entries, and the entry")))
+		must.Get(os.Stdout.WriteString(svg(string(must.Get(io.ReadAll(os.Stdin))),
+			"lektor-view tui: folders and feeds, entries, and the entry")))
 	})
 }
 
@@ -100,7 +101,8 @@ func draw(b *strings.Builder, text string, style map[string]bool, x, y int) {
 	}
 	left, top := edge+x*cellWidth, edge+y*cellHeight
 	if style["7"] {
-		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n", left, top, termsafe.Width(text)*cellWidth, cellHeight, fill)
+		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`+"\n", left, top,
+			termsafe.Width(text)*cellWidth, cellHeight, fill)
 		fill = ground
 	}
 	if !style["4"] {
@@ -109,12 +111,14 @@ func draw(b *strings.Builder, text string, style map[string]bool, x, y int) {
 	if text == "" {
 		return
 	}
-	for code, attr := range map[string]string{"1": ` font-weight="bold"`, "2": ` opacity=".55"`, "4": ` text-decoration="underline"`} {
+	for code, attr := range map[string]string{"1": ` font-weight="bold"`, "2": ` opacity=".55"`,
+		"4": ` text-decoration="underline"`} {
 		if style[code] {
 			attrs += attr
 		}
 	}
 	// Programs disagree on several spaces, but not on no-break spaces.
 	spaced := strings.ReplaceAll(html.EscapeString(text), " ", "\u00a0")
-	fmt.Fprintf(b, `<text x="%d" y="%d" textLength="%d" fill="%s"%s>%s</text>`+"\n", left, top+cellHeight-4, termsafe.Width(text)*cellWidth, fill, attrs, spaced)
+	fmt.Fprintf(b, `<text x="%d" y="%d" textLength="%d" fill="%s"%s>%s</text>`+"\n", left, top+cellHeight-4,
+		termsafe.Width(text)*cellWidth, fill, attrs, spaced)
 }

@@ -68,14 +68,15 @@ func matches(name, p string, places []string) bool {
 		matched, _ := path.Match(name, p)
 		return matched
 	}
-	return p == name || path.Base(p) == name && (len(places) == 0 || slices.ContainsFunc(places, func(place string) bool {
-		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
-			if matched, _ := path.Match(place, dir); matched {
-				return true
+	return p == name || path.Base(p) == name && (len(places) == 0 ||
+		slices.ContainsFunc(places, func(place string) bool {
+			for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+				if matched, _ := path.Match(place, dir); matched {
+					return true
+				}
 			}
-		}
-		return false
-	}))
+			return false
+		}))
 }
 
 // unbraced expands the first braces of a pattern.

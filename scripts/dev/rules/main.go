@@ -37,23 +37,24 @@ func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, module) }
 // doors are the only packages, with those below them, that may import a dependency. So all code
 // that a replacement would change is in one place.
 var doors = map[string][]string{
-	"github.com/mmcdole/gofeed":       {"feedconv"},
-	"github.com/coreos/go-systemd":    {"internal/http/httpserver"},
-	"charm.land":                      {"internal/app/viewer/tui"},
-	"codeberg.org/readeck":            {"internal/app/article"},
-	"github.com/charmbracelet":        {"internal/app/viewer/tui"},
-	"github.com/wlynxg/chardet":       {"internal/text/charset"},
-	"golang.org/x/crypto":             {"internal/app/hub", "internal/app/server/accounts"},
-	"modernc.org/libc":                {"internal/read/index"},
-	"modernc.org/sqlite":              {"internal/read/index", "internal/app/importer"},
-	"github.com/rivo/uniseg":          {"internal/content/htmltext"},
-	"github.com/microcosm-cc":         {"internal/content/htmlsafe"},
-	"github.com/emersion/go-message":  {"internal/content/mailmsg"},
-	"github.com/mattn/go-runewidth":   {"internal/text/termsafe"},
-	"github.com/google/renameio":      {"internal/files/atomicfile"},
-	"github.com/gofrs/flock":          {"internal/files/atomicfile"},
-	"github.com/fsnotify/fsnotify":    {"internal/files/watch"},
-	"github.com/urfave/cli":           {"cmd", "internal/cli/cmdline", "internal/cli/fetchcmd", "internal/testkit/manual"},
+	"github.com/mmcdole/gofeed":      {"feedconv"},
+	"github.com/coreos/go-systemd":   {"internal/http/httpserver"},
+	"charm.land":                     {"internal/app/viewer/tui"},
+	"codeberg.org/readeck":           {"internal/app/article"},
+	"github.com/charmbracelet":       {"internal/app/viewer/tui"},
+	"github.com/wlynxg/chardet":      {"internal/text/charset"},
+	"golang.org/x/crypto":            {"internal/app/hub", "internal/app/server/accounts"},
+	"modernc.org/libc":               {"internal/read/index"},
+	"modernc.org/sqlite":             {"internal/read/index", "internal/app/importer"},
+	"github.com/rivo/uniseg":         {"internal/content/htmltext"},
+	"github.com/microcosm-cc":        {"internal/content/htmlsafe"},
+	"github.com/emersion/go-message": {"internal/content/mailmsg"},
+	"github.com/mattn/go-runewidth":  {"internal/text/termsafe"},
+	"github.com/google/renameio":     {"internal/files/atomicfile"},
+	"github.com/gofrs/flock":         {"internal/files/atomicfile"},
+	"github.com/fsnotify/fsnotify":   {"internal/files/watch"},
+	"github.com/urfave/cli": {"cmd", "internal/cli/cmdline", "internal/cli/fetchcmd",
+		"internal/testkit/manual"},
 	"github.com/cheggaaa/pb":          {"internal/cli/cmdline"},
 	"github.com/creack/pty":           {"internal/testkit/terminal"},
 	"github.com/santhosh-tekuri":      {"internal/testkit/schema"},
@@ -63,17 +64,21 @@ var doors = map[string][]string{
 
 // linked are the programs that may link a dependency. All others must not link it.
 var linked = map[string][]string{
-	"charm.land":                     {"lektor-view"},
-	"codeberg.org/readeck":           {"lektor-article"},
-	"github.com/andybalholm/brotli":  {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-serve", "lektor-share", "lektor-view"},
+	"charm.land":           {"lektor-view"},
+	"codeberg.org/readeck": {"lektor-article"},
+	"github.com/andybalholm/brotli": {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-serve", "lektor-share",
+		"lektor-view"},
 	"github.com/coreos/go-systemd":   {"lektor-cloudd", "lektor-serve"},
 	"github.com/emersion/go-message": {"lektor-pages"},
 	"github.com/microcosm-cc":        {"lektor-pages", "lektor-serve"},
-	"github.com/mmcdole/gofeed":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-serve", "lektor-share", "lektor-view"},
-	"github.com/wlynxg/chardet":      {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages", "lektor-serve", "lektor-share", "lektor-view"},
-	"net/http":                       {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-serve", "lektor-share", "lektor-view"},
-	"html/template":                  {"lektor-cloudd", "lektor-ess"},
-	"modernc.org/sqlite":             {"lektor-import", "lektor-pages", "lektor-view"},
+	"github.com/mmcdole/gofeed": {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages",
+		"lektor-serve", "lektor-share", "lektor-view"},
+	"github.com/wlynxg/chardet": {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-import", "lektor-pages",
+		"lektor-serve", "lektor-share", "lektor-view"},
+	"net/http": {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-serve", "lektor-share",
+		"lektor-view"},
+	"html/template":      {"lektor-cloudd", "lektor-ess"},
+	"modernc.org/sqlite": {"lektor-import", "lektor-pages", "lektor-view"},
 }
 
 // links returns a line for each dependency that a program must not link. imports are the imports
@@ -90,7 +95,8 @@ func links(imports map[string][]string) (found []string) {
 			for _, path := range imports[pkg] {
 				for dependency, programs := range linked {
 					if below(path, dependency) && !slices.Contains(programs, name) {
-						found = append(found, fmt.Sprintf("%s must not link %s, which %s imports", program, dependency, pkg))
+						found = append(found, fmt.Sprintf("%s must not link %s, which %s imports", program, dependency,
+							pkg))
 					}
 				}
 				if to, ours := strings.CutPrefix(path, module); ours && !seen[to] {
@@ -107,8 +113,9 @@ func links(imports map[string][]string) (found []string) {
 // strangers match the packages that a public package must not import, except in tests: lektordir
 // knows no formats and no network, feedconv no disk and no network.
 var strangers = map[string]*regexp.Regexp{
-	"lektordir": regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|encoding/(xml|json)|` + module + `feedconv)$`),
-	"feedconv":  regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|os|os/.*|` + module + `lektordir)$`),
+	"lektordir": regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|encoding/(xml|json)|` + module +
+		`feedconv)$`),
+	"feedconv": regexp.MustCompile(`^(net|net/(http|rpc|smtp|textproto|netip).*|os|os/.*|` + module + `lektordir)$`),
 }
 
 // siblings lists, for each package of an app with several packages, the packages of the app that
@@ -129,7 +136,8 @@ var siblings = map[string][]string{
 // directory only through lektordir.
 var (
 	beneath = []string{"internal/dir/dirfs", "internal/dir/journal", "internal/dir/commit", "internal/dir/stage"}
-	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/read/undo", "internal/read/query", "internal/content/mailmsg", "internal/read/index"}
+	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/read/undo", "internal/read/query",
+		"internal/content/mailmsg", "internal/read/index"}
 )
 
 // below reports whether a package is one of places, or below one.
@@ -165,10 +173,12 @@ var arrows = []struct {
 			!slices.Contains(siblings[a.from], strings.TrimPrefix(strings.TrimPrefix(a.to, "internal/app/viewer"), "/"))
 	}, "the table of siblings does not have it"},
 	{func(a arrow) bool {
-		return below(a.to, "internal/app") && !below(a.from, "internal/app", "cmd", "scripts", "internal/e2e", "internal/testkit")
+		return below(a.to, "internal/app") && !below(a.from, "internal/app", "cmd", "scripts", "internal/e2e",
+			"internal/testkit")
 	}, "apps are for commands, scripts and tests"},
 	{func(a arrow) bool {
-		return a.to == "internal/read/index" && !below(a.from, "internal/app/viewer", "internal/app/pages", "internal/read/index", "scripts")
+		return a.to == "internal/read/index" && !below(a.from, "internal/app/viewer", "internal/app/pages",
+			"internal/read/index", "scripts")
 	}, "it is for viewers: what fetches does without"},
 	{func(a arrow) bool {
 		return below(a.to, "internal/testkit") && !a.test && !below(a.from, "internal/testkit", "scripts")
@@ -223,7 +233,8 @@ var (
 func names(fset *token.FileSet, f *ast.File) []string {
 	var found []string
 	add := func(pos token.Pos, what string) {
-		found = append(found, fmt.Sprintf("%s: %s: only internal/feeds/feedstate knows a feed's drawer", fset.Position(pos), what))
+		found = append(found, fmt.Sprintf("%s: %s: only internal/feeds/feedstate knows a feed's drawer",
+			fset.Position(pos), what))
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if n, ok := n.(*ast.BasicLit); ok && n.Kind == token.STRING {
@@ -255,7 +266,8 @@ func shadows(fset *token.FileSet, f *ast.File) (found []string) {
 			}
 		}
 		if types.Universe.Lookup(id.Name) != nil {
-			found = append(found, fmt.Sprintf("%s: %s is a name of the language; take another", fset.Position(id.Pos()), id.Name))
+			found = append(found, fmt.Sprintf("%s: %s is a name of the language; take another", fset.Position(id.Pos()),
+				id.Name))
 		}
 	}
 	return found
@@ -277,7 +289,8 @@ func texts(p pkg, s *shape, parse func(file string) (*token.FileSet, *ast.File, 
 			if i == 0 && !below(p.name(), "internal/testkit", "scripts") {
 				found = append(found, beforeMain(fset, f)...)
 			}
-			if i == 0 && !below(p.name(), "internal/feeds/feedstate", "lektordir", "internal/dir/commit", "internal/testkit", "scripts") {
+			if i == 0 && !below(p.name(), "internal/feeds/feedstate", "lektordir", "internal/dir/commit",
+				"internal/testkit", "scripts") {
 				found = append(found, names(fset, f)...)
 			}
 		}
@@ -292,10 +305,16 @@ func breaches(p pkg, s *shape) ([]string, error) {
 		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution|parser.ParseComments)
 		return fset, f, err
 	})
+	for _, file := range p.GoFiles {
+		text, readErr := os.ReadFile(filepath.Join(p.Dir, file))
+		err = errors.Join(err, readErr)
+		found = append(found, columns(filepath.Join(p.name(), file), string(text))...)
+	}
 	for i, list := range [][]string{p.Imports, p.TestImports, p.XTestImports} {
 		for _, path := range list {
 			if why := imports(p, path, i > 0); why != "" {
-				found = append(found, fmt.Sprintf("%s must not import %s: %s", p.name(), strings.TrimPrefix(path, module), why))
+				found = append(found, fmt.Sprintf("%s must not import %s: %s", p.name(),
+					strings.TrimPrefix(path, module), why))
 			}
 		}
 	}
@@ -305,7 +324,8 @@ func breaches(p pkg, s *shape) ([]string, error) {
 func run() ([]string, error) {
 	var all []string
 	for _, system := range []string{"linux", "freebsd", "darwin"} {
-		cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports", module+"...")
+		cmd := exec.Command("go", "list",
+			"-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports", module+"...")
 		cmd.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()

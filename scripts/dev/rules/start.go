@@ -14,7 +14,8 @@ const maxFilled = 50
 // later.
 func beforeMain(fset *token.FileSet, f *ast.File) (found []string) {
 	add := func(n ast.Node, what string) {
-		found = append(found, fmt.Sprintf("%s: %s before main slows down every start; use sync.OnceValue", fset.Position(n.Pos()), what))
+		found = append(found, fmt.Sprintf("%s: %s before main slows down every start; use sync.OnceValue",
+			fset.Position(n.Pos()), what))
 	}
 	for _, decl := range f.Decls {
 		switch decl := decl.(type) {

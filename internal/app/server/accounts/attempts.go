@@ -18,7 +18,8 @@ import (
 type LimitedError struct{ Wait time.Duration }
 
 func (e *LimitedError) Error() string {
-	return fmt.Sprintf("there were too many wrong passwords from this address: try again in %s", e.Wait.Round(time.Second)+time.Second)
+	return fmt.Sprintf("there were too many wrong passwords from this address: try again in %s",
+		e.Wait.Round(time.Second)+time.Second)
 }
 
 const (

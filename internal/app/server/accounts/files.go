@@ -33,7 +33,9 @@ const (
 )
 
 // userName matches valid names of users.
-var userName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}$`) })
+var userName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,63}$`)
+})
 
 // account is a line of users.
 type account struct {
@@ -52,7 +54,8 @@ func (u account) text() string { return u.hash + "\t" + u.Dir }
 
 func (t token) text() string {
 	return strings.Join([]string{
-		hex.EncodeToString(t.sum[:]), t.User, t.password, t.Client, t.Created.UTC().Format(time.RFC3339), cmp.Or(t.day(), "-"),
+		hex.EncodeToString(t.sum[:]), t.User, t.password, t.Client, t.Created.UTC().Format(time.RFC3339),
+		cmp.Or(t.day(), "-"),
 	}, "\t")
 }
 
@@ -77,7 +80,8 @@ func parseUsers(path string, data []byte) (map[string]account, error) {
 		name, rest, _ := strings.Cut(line, "\t")
 		hash, dir, _ := strings.Cut(rest, "\t")
 		if _, err := bcrypt.Cost([]byte(hash)); err != nil || !userName().MatchString(name) || !filepath.IsAbs(dir) {
-			return nil, fmt.Errorf("%s:%d: expected a name, a bcrypt hash and an absolute directory, with tabs between", path, n)
+			return nil, fmt.Errorf("%s:%d: expected a name, a bcrypt hash and an absolute directory, with tabs between",
+				path, n)
 		}
 		users[name] = account{User{name, dir}, hash}
 	}
@@ -172,7 +176,8 @@ func newID(lines *values.Values) string {
 
 // clientName returns the name of a client as a field of a line.
 func clientName(s string) string {
-	return cmp.Or(strings.TrimSpace(termsafe.Truncate(termsafe.Squeeze(strings.ToValidUTF8(s, "\ufffd")), maxClient)), "unknown")
+	return cmp.Or(strings.TrimSpace(termsafe.Truncate(termsafe.Squeeze(strings.ToValidUTF8(s, "\ufffd")), maxClient)),
+		"unknown")
 }
 
 // another returns the hash of some user, always the same for a name.

@@ -48,7 +48,8 @@ func normal(password string) (secret []byte, valid bool) {
 		return nil, false
 	}
 	secret = norm.NFC.Bytes([]byte(password))
-	valid = utf8.ValidString(password) && len(secret) > 0 && len(secret) <= MaxPassword && !strings.ContainsRune(password, 0)
+	valid = utf8.ValidString(password) && len(secret) > 0 && len(secret) <= MaxPassword &&
+		!strings.ContainsRune(password, 0)
 	return secret[:min(len(secret), MaxPassword)], valid
 }
 

@@ -34,7 +34,8 @@ func New(words []string) (*Argv, error) {
 	if len(words) == 0 || words[0] == "" {
 		return nil, cmdline.Usagef("the command is missing")
 	}
-	a := &Argv{words: words, columns: make([]*cmdline.Printer[*entrystore.Record], len(words)), out: make([]*bytes.Buffer, len(words))}
+	a := &Argv{words: words, columns: make([]*cmdline.Printer[*entrystore.Record], len(words)),
+		out: make([]*bytes.Buffer, len(words))}
 	for i, w := range words {
 		if !strings.Contains(w, "{{") {
 			continue
@@ -44,7 +45,8 @@ func New(words []string) (*Argv, error) {
 		}
 		a.out[i] = &bytes.Buffer{}
 		var err error
-		if a.columns[i], err = cmdline.NewPrinter(a.out[i], cmdline.PrinterOptions{Format: w, Nul: true}, entrystore.Columns()); err != nil {
+		if a.columns[i], err = cmdline.NewPrinter(a.out[i], cmdline.PrinterOptions{Format: w, Nul: true},
+			entrystore.Columns()); err != nil {
 			return nil, err
 		}
 	}
@@ -99,7 +101,8 @@ func short(s string) string {
 
 // Environ returns the environment variables that describe an entry. The manual lists them.
 func Environ(s *entrystore.Store, r *entrystore.Record) []string {
-	e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldTitle | lektordir.FieldPubDate | lektordir.FieldEnclosures | lektordir.FieldCategories)
+	e := r.Get(lektordir.FieldID | lektordir.FieldLink | lektordir.FieldTitle |
+		lektordir.FieldPubDate | lektordir.FieldEnclosures | lektordir.FieldCategories)
 	var enclosure string
 	if len(e.Enclosures) > 0 {
 		enclosure = e.Enclosures[0].URL

@@ -34,13 +34,15 @@ type Helper struct {
 // Browser, Player and Clipboard are the helpers. Clipboard copies its standard input.
 var (
 	Clipboard = &Helper{"clipboard program", []string{"LEKTOR_CLIPBOARD"}, false, nil}
-	Browser   = &Helper{"browser", []string{"LEKTOR_BROWSER", "BROWSER"}, true, []string{"xdg-open", "x-www-browser", "www-browser", "firefox", "chromium", "w3m", "lynx"}}
-	Player    = &Helper{"player", []string{"LEKTOR_PLAYER"}, false, []string{"mpv", "vlc", "mplayer", "ffplay"}}
+	Browser   = &Helper{"browser", []string{"LEKTOR_BROWSER", "BROWSER"}, true,
+		[]string{"xdg-open", "x-www-browser", "www-browser", "firefox", "chromium", "w3m", "lynx"}}
+	Player = &Helper{"player", []string{"LEKTOR_PLAYER"}, false, []string{"mpv", "vlc", "mplayer", "ffplay"}}
 )
 
 // HandOver runs a helper with a URL of an entry, and waits for it to end. set may change the
 // command before it starts.
-func (h *Helper) HandOver(ctx context.Context, s *entrystore.Store, r *entrystore.Record, url string, set func(*exec.Cmd)) error {
+func (h *Helper) HandOver(ctx context.Context, s *entrystore.Store, r *entrystore.Record, url string,
+	set func(*exec.Cmd)) error {
 	argv, err := h.Command(s.Dir, url)
 	if err != nil {
 		return err
@@ -90,7 +92,8 @@ func (h *Helper) Find() ([]string, error) {
 				return argv, nil
 			}
 		}
-		return nil, cmdline.Hint(fmt.Errorf("%s is %s, but there is no such program", name, value), "set it to a program that exists, with its arguments; it is not run by a shell")
+		return nil, cmdline.Hint(fmt.Errorf("%s is %s, but there is no such program", name, value),
+			"set it to a program that exists, with its arguments; it is not run by a shell")
 	}
 	others := h.others
 	if runtime.GOOS == "darwin" {
@@ -116,7 +119,8 @@ func Bookmarker() (*Argv, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s is %s: %w", bookmarkVariable, text, err)
 	case len(words) == 0:
-		return nil, cmdline.Hint(errors.New("no command for bookmarks is set"), "set the variable %s to one; it gets the URL and the title of an entry", bookmarkVariable)
+		return nil, cmdline.Hint(errors.New("no command for bookmarks is set"),
+			"set the variable %s to one; it gets the URL and the title of an entry", bookmarkVariable)
 	case !strings.Contains(text, "{{"):
 		words = append(words, "{{.url}}", "{{.title}}")
 	}

@@ -68,7 +68,8 @@ func mover(l *diskAdapter) (*undo.Mover, *outputBuffer) {
 	return undo.Moving(s, "tui"), t
 }
 
-func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error) {
+func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref,
+	error) {
 	m, t := mover(l)
 	var moved []lektordir.Ref
 	for i, ref := range refs {
@@ -215,7 +216,8 @@ func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (
 	if err == nil {
 		// A new session keeps the browser off the reader's terminal. The keys run and run-wait can
 		// run a browser that needs it.
-		err = external.Browser.HandOver(ctx, s, r, url, func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
+		err = external.Browser.HandOver(ctx, s, r, url,
+			func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
 	}
 	if err != nil {
 		return "", t.err(err)

@@ -42,7 +42,8 @@ func (d *dates) get(r lektordir.Ref) (time.Time, bool) {
 // Learn reads the dates of entries that are not known. If these are many, or most of the entries, it
 // first updates the index, and takes dates from it. It makes an index if there is none and the
 // lektor-dir is large. Without entries it takes all dates from the index as that is.
-func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error {
+func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref,
+	progress func(what string, done, total int)) error {
 	if len(refs) == 0 {
 		return learnIndexed(ctx, l)
 	}

@@ -142,7 +142,10 @@ func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, err
 		return nil, err
 	}
 	feeds = slices.DeleteFunc(feeds, func(f changed) bool { return f.feed == "" })
-	slices.SortFunc(feeds, func(a, b changed) int { return cmp.Or(b.when.Compare(a.when), cmp.Compare(a.feed, b.feed)) })
+	slices.SortFunc(feeds, func(a, b changed) int {
+		return cmp.Or(b.when.Compare(a.when),
+			cmp.Compare(a.feed, b.feed))
+	})
 	var records []*entrystore.Record
 	s, entries := l.store(), 0
 	for i, f := range feeds {
@@ -164,7 +167,8 @@ func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, err
 		return nil, err
 	}
 	slices.SortFunc(records, func(a, b *entrystore.Record) int {
-		return cmp.Or(b.Date().Compare(a.Date()), cmp.Compare(b.Ref.Unique, a.Ref.Unique), cmp.Compare(b.Ref.Feed, a.Ref.Feed))
+		return cmp.Or(b.Date().Compare(a.Date()), cmp.Compare(b.Ref.Unique, a.Ref.Unique),
+			cmp.Compare(b.Ref.Feed, a.Ref.Feed))
 	})
 	l.mu.Lock()
 	for _, r := range records {
@@ -193,7 +197,8 @@ func (l *diskAdapter) Feeds(ctx context.Context) ([]tui.Feed, error) {
 	err = workers.ForEach(ctx, len(hashes), func(i int) {
 		// ls and check report malformed feeds.
 		if f, err := l.dir.ReadFeed(hashes[i]); err == nil {
-			list[i], ids[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash), Paused: feedstate.Paused(l.dir, f.Hash)}, f.ID
+			list[i], ids[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash),
+				Paused: feedstate.Paused(l.dir, f.Hash)}, f.ID
 		}
 	})
 	tellApart(list, ids)

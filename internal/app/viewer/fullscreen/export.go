@@ -125,7 +125,8 @@ func (l *diskAdapter) page(ctx context.Context, w io.Writer, args ...string) err
 	return err
 }
 
-func (l *diskAdapter) Download(ctx context.Context, ref lektordir.Ref, url, dir string, progress func(have, total int64)) (string, error) {
+func (l *diskAdapter) Download(ctx context.Context, ref lektordir.Ref, url, dir string,
+	progress func(have, total int64)) (string, error) {
 	dir, err := absolute(dir)
 	if err != nil {
 		return "", err

@@ -46,7 +46,8 @@ const keysFile = "etc/view/keys"
 // Run runs the full-screen reader. It fails if stdin or stdout is not a terminal.
 func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	v, err := o.Open(nil, cmdline.PrinterOptions{}, s)
-	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil && s.InIsTerminal() && s.OutIsTerminal() {
+	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil && s.InIsTerminal() &&
+		s.OutIsTerminal() {
 		s.Report.Info("there is no lektor-dir at %s. Make one? [y/N]", o.Dir)
 		if answer, _ := bufio.NewReader(s.In).ReadString('\n'); strings.HasPrefix(strings.ToLower(answer), "y") {
 			if _, err = feedcmd.CreateDir(o.Dir, nil); err == nil {
@@ -58,7 +59,8 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 		return err
 	}
 	to := &tui.Options{
-		In: s.InFile(), Out: s.OutFile(), Name: v.Dir.Path(), Width: cmp.Or(o.Width, viewer.DefaultText), NoColor: !s.Color(), Mouse: o.Mouse, Plain: o.Plain, Advance: o.Advance, Report: s.Report,
+		In: s.InFile(), Out: s.OutFile(), Name: v.Dir.Path(), Width: cmp.Or(o.Width, viewer.DefaultText),
+		NoColor: !s.Color(), Mouse: o.Mouse, Plain: o.Plain, Advance: o.Advance, Report: s.Report,
 		Date: func(t time.Time) string { return viewer.Readable(t, v.Clock()) },
 	}
 	if to.Fetcher, err = cmdline.Program(fetcherName); err != nil {
@@ -68,7 +70,8 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if err != nil {
 		return fmt.Errorf("the path of this program: %w", err)
 	}
-	to.Commands, to.Self, to.OnTerminal = o.Commands("--dir", v.Dir.Path()), []string{self, "--dir", v.Dir.Path()}, o.OnTerminal
+	to.Commands, to.Self, to.OnTerminal = o.Commands("--dir", v.Dir.Path()), []string{self, "--dir", v.Dir.Path()},
+		o.OnTerminal
 	if err := keys(v.Dir, o.Set, to); err != nil {
 		return err
 	}
@@ -77,10 +80,12 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 		s.Report.Warn("%v", bad)
 	}
 	if !s.InIsTerminal() || !s.OutIsTerminal() {
-		return cmdline.Hint(errors.New("tui needs a terminal, on standard input and standard output"), "lektor-view ls and show write to pipes and files")
+		return cmdline.Hint(errors.New("tui needs a terminal, on standard input and standard output"),
+			"lektor-view ls and show write to pipes and files")
 	}
 	if name := os.Getenv("TERM"); !o.Plain && (name == "" || name == "dumb") {
-		return cmdline.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name), "lektor-view tui --plain, ls, show and next work on any")
+		return cmdline.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name),
+			"lektor-view tui --plain, ls, show and next work on any")
 	}
 	d := newDiskAdapter(o, v)
 	if to.Look, err = d.Look(ctx, ""); err != nil {
@@ -100,7 +105,8 @@ func keys(d *lektordir.Dir, set string, to *tui.Options) error {
 	path := d.Join(keysFile)
 	if set != "" {
 		if _, ok := tui.Set(set); !ok {
-			return &cmdline.UsageError{Message: fmt.Sprintf("--keys %s: there is no such set of keys", set), Hint: fmt.Sprintf("there are %v", tui.Sets())}
+			return &cmdline.UsageError{Message: fmt.Sprintf("--keys %s: there is no such set of keys", set),
+				Hint: fmt.Sprintf("there are %v", tui.Sets())}
 		}
 		to.Keys, to.KeysSet = tui.ParseKeys("--keys", []byte("use "+set)), set
 		return nil

@@ -18,7 +18,8 @@ const sortBytes = 80
 // SortTexts takes the texts from the index if the list has a tenth of all entries, since the index
 // reports all in the time in which about a tenth of them can be read. Entries that it lacks are
 // read.
-func (l *diskAdapter) SortTexts(ctx context.Context, refs []*lektordir.Ref, by string, progress func(done, total int)) []string {
+func (l *diskAdapter) SortTexts(ctx context.Context, refs []*lektordir.Ref, by string,
+	progress func(done, total int)) []string {
 	text := func(r *entrystore.Record) string {
 		t := r.OwnTitle()
 		if by == "author" {
@@ -33,7 +34,8 @@ func (l *diskAdapter) SortTexts(ctx context.Context, refs []*lektordir.Ref, by s
 	total := l.total
 	l.mu.Unlock()
 	if len(refs) > total/10 {
-		found, _, _ := s.Indexed(ctx, entrystore.Selection{Query: &query.Query{}, All: true, Want: lektordir.FieldTitle | lektordir.FieldAuthor})
+		found, _, _ := s.Indexed(ctx, entrystore.Selection{Query: &query.Query{}, All: true,
+			Want: lektordir.FieldTitle | lektordir.FieldAuthor})
 		texts := make([]string, len(found))
 		_ = workers.ForEach(ctx, len(found), func(i int) { texts[i] = text(found[i]) })
 		for i, r := range found {

@@ -149,10 +149,12 @@ func (a *archiver) recover(n int) error {
 		err = errors.New("it is not an archive")
 	}
 	if err != nil {
-		return cmdline.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err), "remove it if it was not published here, else put it back from a copy")
+		return cmdline.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err),
+			"remove it if it was not published here, else put it back from a copy")
 	}
 	if current := doc.Links["current"]; current != a.ledger.Self {
-		return cmdline.Hint(fmt.Errorf("%s is an archive of %s", a.documents.path(name), cmp.Or(current, "another feed")),
+		return cmdline.Hint(fmt.Errorf("%s is an archive of %s", a.documents.path(name),
+			cmp.Or(current, "another feed")),
 			"publish with that --self, or to another directory: subscribers know archives by their URLs")
 	}
 	a.ledger.Recover(n, doc.Entries)
@@ -331,8 +333,9 @@ func (a *archiver) writeArchive(ctx context.Context, of []int) error {
 	number := a.ledger.Count + 1
 	name := a.numbered(archives, number)
 	feed := &feedconv.Feed{
-		ID: a.feed.ID, Title: a.feed.Title, Link: a.publisher.page(), Archive: true, Updated: newestOf(list), Entries: list,
-		Links: []feedconv.Link{{Rel: "self", Href: a.url(name)}, {Rel: "current", Href: a.feed.ID}},
+		ID: a.feed.ID, Title: a.feed.Title, Link: a.publisher.page(), Archive: true, Updated: newestOf(list),
+		Entries: list,
+		Links:   []feedconv.Link{{Rel: "self", Href: a.url(name)}, {Rel: "current", Href: a.feed.ID}},
 	}
 	a.linkPrevious(feed, number-1)
 	data, err := a.encode(feed)
@@ -341,7 +344,8 @@ func (a *archiver) writeArchive(ctx context.Context, of []int) error {
 	}
 	// An archive never changes, so make sure that it can be read back.
 	doc, err := archive.Read(data)
-	if err != nil || !slices.EqualFunc(doc.Entries, list, func(a archive.Entry, b feedconv.Entry) bool { return a.ID == b.ID }) {
+	if err != nil || !slices.EqualFunc(doc.Entries, list,
+		func(a archive.Entry, b feedconv.Entry) bool { return a.ID == b.ID }) {
 		return errors.Join(fmt.Errorf("%s: the new archive does not contain its entries", a.documents.path(name)), err)
 	}
 	return a.disk.write(a.documents.path(name), data)
@@ -421,7 +425,8 @@ func (a *archiver) withNext(n int) ([]byte, error) {
 		data, err = archive.WithNext(data, a.url(a.numbered(archives, n+1)))
 	}
 	if err != nil {
-		return nil, cmdline.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err), "put it back from a copy: an archive never changes")
+		return nil, cmdline.Hint(fmt.Errorf("%s: %w", a.documents.path(name), err),
+			"put it back from a copy: an archive never changes")
 	}
 	return data, nil
 }

@@ -46,7 +46,9 @@ const (
 const maxPublished = 1 << 30
 
 // numberedName matches the name of an archive or a page.
-var numberedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(archive|page)-([0-9]{4,})\.(atom|rss|json)$`) })
+var numberedName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(archive|page)-([0-9]{4,})\.(atom|rss|json)$`)
+})
 
 var extensions = map[feedconv.Format]string{feedconv.Atom10: "atom", feedconv.RSS20: "rss", feedconv.JSONFeed: "json"}
 
@@ -64,7 +66,8 @@ func (p *publisher) inDir(dir string, publish func(*documents) error) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	busy := cmdline.Hint(fmt.Errorf("another process publishes to %s", dir), "try again in a moment; each feed has a directory of its own")
+	busy := cmdline.Hint(fmt.Errorf("another process publishes to %s", dir),
+		"try again in a moment; each feed has a directory of its own")
 	unlock, err := atomicfile.Lock(d.path(lockName), busy)
 	switch {
 	case err == busy:
@@ -87,7 +90,10 @@ func documentName(u *url.URL) (string, error) {
 		because = "it does not end in a file name"
 	case strings.HasPrefix(name, "."):
 		because = "the name of the file begins with a dot"
-	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' || r == '\uFFFD' }),
+	case strings.ContainsFunc(name, func(r rune) bool {
+		return r < ' ' || r == 0x7f || r == '/' || r == '\\' ||
+			r == '\uFFFD'
+	}),
 		strings.Contains(strings.ToLower(u.EscapedPath()), "%2f"):
 		because = "no file can have that name"
 	case numberedName().MatchString(strings.ToLower(name)):
@@ -133,9 +139,11 @@ func (d *documents) found(kind string) (map[int]bool, error) {
 		}
 		switch {
 		case m[3] != d.ext:
-			return nil, cmdline.Hint(fmt.Errorf("%s: the directory has documents of another format", d.path(n.Name())), "publish to another directory, or with --format %s", m[3])
+			return nil, cmdline.Hint(fmt.Errorf("%s: the directory has documents of another format", d.path(n.Name())),
+				"publish to another directory, or with --format %s", m[3])
 		case !n.Type().IsRegular():
-			return nil, cmdline.Hint(fmt.Errorf("%s is not a regular file", d.path(n.Name())), "remove it, or put the document back that was in its place")
+			return nil, cmdline.Hint(fmt.Errorf("%s is not a regular file", d.path(n.Name())),
+				"remove it, or put the document back that was in its place")
 		}
 		there[number] = true
 	}

@@ -24,7 +24,8 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 		return err
 	}
 	if len(old) > 0 {
-		return cmdline.Hint(fmt.Errorf("%s has archives, which subscribers may rely on", d.dir), "continue with --archive, or publish to another directory")
+		return cmdline.Hint(fmt.Errorf("%s has archives, which subscribers may rely on", d.dir),
+			"continue with --archive, or publish to another directory")
 	}
 	there, err := d.ownPages()
 	if err != nil {
@@ -129,7 +130,8 @@ func (d *documents) ownPages() (map[int]bool, error) {
 			err = errors.New("it is a page of another feed")
 		}
 		if err != nil {
-			return nil, cmdline.Hint(fmt.Errorf("%s: %w", d.path(name), err), "remove the pages if nobody needs them, or publish to another directory")
+			return nil, cmdline.Hint(fmt.Errorf("%s: %w", d.path(name), err),
+				"remove the pages if nobody needs them, or publish to another directory")
 		}
 	}
 	return there, nil

@@ -108,7 +108,8 @@ var errMoved = errors.New("the entries change while they are published")
 // untilSettled is how long publish waits after each attempt, six seconds in all: while
 // another process expires or replaces thousands of entries, each attempt meets some of them.
 var untilSettled = backoff.Backoff{Steps: []time.Duration{
-	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second,
+	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond,
+	1500 * time.Millisecond, 3 * time.Second,
 }}
 
 // settled calls publish until the entries stay as they were while it ran.
@@ -134,7 +135,8 @@ func (p *publisher) whole(path string) error {
 	if p.S.Report.Errors() == 0 {
 		return nil
 	}
-	return cmdline.Hint(fmt.Errorf("%s was not changed, as some entries could not be read", path), "see the errors above")
+	return cmdline.Hint(fmt.Errorf("%s was not changed, as some entries could not be read", path),
+		"see the errors above")
 }
 
 // publisher is a run of [Publish].
@@ -152,7 +154,8 @@ type publisher struct {
 
 // selected returns the entries that are published, oldest first.
 func (p *publisher) selected(ctx context.Context) ([]*entrystore.Record, error) {
-	list, err := p.Select(ctx, entrystore.Selection{Query: p.Query, All: true, Strict: true, Want: lektordir.FieldPubDate})
+	list, err := p.Select(ctx, entrystore.Selection{Query: p.Query, All: true, Strict: true,
+		Want: lektordir.FieldPubDate})
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +166,8 @@ func (p *publisher) selected(ctx context.Context) ([]*entrystore.Record, error) 
 		sharing.Tell("--include FEED publishes it all the same")
 	}
 	slices.SortFunc(list, func(a, b *entrystore.Record) int {
-		return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique), cmp.Compare(a.Ref.Feed, b.Ref.Feed))
+		return cmp.Or(a.Published().Compare(b.Published()), cmp.Compare(a.Ref.Unique, b.Ref.Unique),
+			cmp.Compare(a.Ref.Feed, b.Ref.Feed))
 	})
 	if p.o.Newest > 0 {
 		list = list[max(0, len(list)-p.o.Newest):]
@@ -186,7 +190,8 @@ const maxHeld = 16 << 20
 // candidates reads the entries to publish, in parallel, and returns their ids, digests and dates,
 // oldest first. Entries that cannot be read are reported and left out. look is called with each,
 // concurrently.
-func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entrystore.Record, *feedconv.Entry)) ([]candidate, error) {
+func (p *publisher) candidates(ctx context.Context,
+	look func(*candidate, *entrystore.Record, *feedconv.Entry)) ([]candidate, error) {
 	found, err := p.selected(ctx)
 	if err != nil {
 		return nil, err
@@ -200,7 +205,8 @@ func (p *publisher) candidates(ctx context.Context, look func(*candidate, *entry
 		if !p.Usable(err) {
 			return
 		}
-		list[i] = candidate{ref: r.Ref, link: e.Link, Entry: archive.Entry{ID: e.ID, Digest: digest(r, e), Updated: e.Updated}}
+		list[i] = candidate{ref: r.Ref, link: e.Link, Entry: archive.Entry{ID: e.ID, Digest: digest(r, e),
+			Updated: e.Updated}}
 		look(&list[i], r, e)
 		size := int64(sizeOf(e))
 		if held.Add(size) <= maxHeld {
@@ -398,25 +404,34 @@ func (p *publisher) checkKind() error {
 	isJSON := p.format == feedconv.JSONFeed
 	switch {
 	case len(o.Clouds) > 1:
-		return &cmdline.UsageError{Message: "only one --cloud is possible: an RSS feed has one cloud", Hint: "a cloud notifies all subscribers; --hub can be repeated"}
+		return &cmdline.UsageError{Message: "only one --cloud is possible: an RSS feed has one cloud",
+			Hint: "a cloud notifies all subscribers; --hub can be repeated"}
 	case o.Complete && inDir, o.Paged != "" && o.Archive != "":
 		return cmdline.Usagef("--complete, --paged and --archive exclude each other")
 	case inDir && o.Output != "":
-		return &cmdline.UsageError{Message: "--output and a directory of documents exclude each other", Hint: "the subscription document gets the name that --self ends in"}
+		return &cmdline.UsageError{Message: "--output and a directory of documents exclude each other",
+			Hint: "the subscription document gets the name that --self ends in"}
 	case inDir && o.PerPage < 1:
-		return &cmdline.UsageError{Message: "--paged and --archive need --per-page", Hint: "--per-page 50 puts fifty entries into each document"}
+		return &cmdline.UsageError{Message: "--paged and --archive need --per-page",
+			Hint: "--per-page 50 puts fifty entries into each document"}
 	case !inDir && o.PerPage != 0:
-		return &cmdline.UsageError{Message: "--per-page needs --paged or --archive", Hint: "--newest limits the entries of a single document"}
+		return &cmdline.UsageError{Message: "--per-page needs --paged or --archive",
+			Hint: "--newest limits the entries of a single document"}
 	case inDir && o.Self == "":
-		return &cmdline.UsageError{Message: "--paged and --archive need --self", Hint: "the documents link to each other below the URL of the subscription document, such as https://me.example/feed/index.atom"}
+		return &cmdline.UsageError{Message: "--paged and --archive need --self",
+			Hint: "the documents link to each other below the URL of the subscription document, such as https://me.example/feed/index.atom"}
 	case o.Archive != "" && o.Newest > 0:
-		return &cmdline.UsageError{Message: "--newest and --archive exclude each other", Hint: "an archived feed keeps all that was published; --per-page limits what a subscriber fetches each time"}
+		return &cmdline.UsageError{Message: "--newest and --archive exclude each other",
+			Hint: "an archived feed keeps all that was published; --per-page limits what a subscriber fetches each time"}
 	case isJSON && o.Archive != "":
-		return &cmdline.UsageError{Message: "--archive: JSON Feed has no place for archives", Hint: "use --format atom or rss, or --paged, for which it has next_url"}
+		return &cmdline.UsageError{Message: "--archive: JSON Feed has no place for archives",
+			Hint: "use --format atom or rss, or --paged, for which it has next_url"}
 	case isJSON && o.Complete:
-		return &cmdline.UsageError{Message: "--complete: JSON Feed has no place for the mark", Hint: "use --format atom or rss"}
+		return &cmdline.UsageError{Message: "--complete: JSON Feed has no place for the mark",
+			Hint: "use --format atom or rss"}
 	case isJSON && (o.ESS != "" || o.NNO != ""):
-		return &cmdline.UsageError{Message: "--ess, --nno: JSON Feed has no place for such links", Hint: "use --format atom or rss"}
+		return &cmdline.UsageError{Message: "--ess, --nno: JSON Feed has no place for such links",
+			Hint: "use --format atom or rss"}
 	}
 	return nil
 }
@@ -454,7 +469,8 @@ func (p *publisher) head() (err error) {
 			return cmdline.Usagef("--cloud: %w", err)
 		}
 		if p.format == feedconv.Atom10 {
-			return &cmdline.UsageError{Message: "--cloud: Atom has no place for a cloud", Hint: "use --format rss, or a hub of WebSub with --hub"}
+			return &cmdline.UsageError{Message: "--cloud: Atom has no place for a cloud",
+				Hint: "use --format rss, or a hub of WebSub with --hub"}
 		}
 		f.Clouds = append(f.Clouds, cloud)
 	}
@@ -464,7 +480,8 @@ func (p *publisher) head() (err error) {
 // notices adds links to the documents of --ess and --nno: ess(5), "Discovery".
 func (p *publisher) notices() error {
 	f := &p.feed
-	for _, d := range []struct{ flag, url, mime string }{{"--ess", p.o.ESS, "application/ess"}, {"--nno", p.o.NNO, "application/nno"}} {
+	for _, d := range []struct{ flag, url, mime string }{{"--ess", p.o.ESS, "application/ess"},
+		{"--nno", p.o.NNO, "application/nno"}} {
 		if d.url == "" {
 			continue
 		}
@@ -472,7 +489,8 @@ func (p *publisher) notices() error {
 		if err != nil {
 			return err
 		}
-		if f.Link != "" && p.format == feedconv.Atom10 && !slices.ContainsFunc(f.Links, func(l feedconv.Link) bool { return l.Rel == "alternate" }) {
+		if f.Link != "" && p.format == feedconv.Atom10 &&
+			!slices.ContainsFunc(f.Links, func(l feedconv.Link) bool { return l.Rel == "alternate" }) {
 			// The encoder does not write f.Link if f.Links has an alternate link.
 			f.Links = append(f.Links, feedconv.Link{Rel: "alternate", Href: f.Link})
 		}
@@ -548,7 +566,8 @@ func (p *publisher) entry(r *entrystore.Record) (*feedconv.Entry, error) {
 		// Without a date it would take that of its document, and differ between documents.
 		e.Updated = time.Unix(0, 0)
 	}
-	if !utf8.ValidString(e.ID) || strings.TrimSpace(e.ID) != e.ID || strings.ContainsFunc(e.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if !utf8.ValidString(e.ID) || strings.TrimSpace(e.ID) != e.ID ||
+		strings.ContainsFunc(e.ID, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		// A document would not keep such an id unchanged.
 		e.ID = digestID(r.Feed().ID, e.ID)
 	}
@@ -562,7 +581,8 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
-		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), Published: r.Published(), Updated: e.Updated,
+		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), Published: r.Published(),
+		Updated:    e.Updated,
 		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: cmp.Or(e.Language, r.Feed().Language),
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
 	}
@@ -594,12 +614,14 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 		s := e.Source
 		out.Source = &feedconv.Source{
 			ID: s.ID, Title: s.Title, Link: s.Link, URL: s.URL, Updated: s.Updated,
-			Authors: inRole(e, lektordir.RoleSource), Copyright: s.Copyright, Image: s.Image, Description: s.Description,
+			Authors: inRole(e, lektordir.RoleSource), Copyright: s.Copyright, Image: s.Image,
+			Description: s.Description,
 		}
 		return out
 	}
 	f := r.Feed()
-	out.Source = &feedconv.Source{ID: feedurl.Public(f.ID), Title: redact.Text(f.Name), Link: entrystore.Followable(feedurl.Public(f.Link))}
+	out.Source = &feedconv.Source{ID: feedurl.Public(f.ID), Title: redact.Text(f.Name),
+		Link: entrystore.Followable(feedurl.Public(f.Link))}
 	out.Source.URL = p.fetchedFrom(r.Ref.Feed, f.ID)
 	return out
 }

@@ -170,7 +170,8 @@ func (a *Applier) arrivals(ctx context.Context) ([]*matched, error) {
 
 // byDelivery compares by time of delivery, oldest first.
 func byDelivery(a, b *entrystore.Record) int {
-	return cmp.Or(a.Ref.Delivered().Compare(b.Ref.Delivered()), cmp.Compare(a.Ref.Feed, b.Ref.Feed), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
+	return cmp.Or(a.Ref.Delivered().Compare(b.Ref.Delivered()), cmp.Compare(a.Ref.Feed, b.Ref.Feed),
+		cmp.Compare(a.Ref.Unique, b.Ref.Unique))
 }
 
 // bind binds the queries of the rules to the current time.
@@ -312,7 +313,8 @@ func (a *Applier) report(name string, err error) {
 		a.S.Report.Print(err)
 	} else if !a.missing[name] {
 		a.missing[name] = true
-		a.S.Report.Print(cmdline.Hint(fmt.Errorf("%s: %w; no rule runs it for any entry", entrystore.RulesFile, lost), "once it is installed: lektor-view rules apply --again QUERY"))
+		a.S.Report.Print(cmdline.Hint(fmt.Errorf("%s: %w; no rule runs it for any entry", entrystore.RulesFile, lost),
+			"once it is installed: lektor-view rules apply --again QUERY"))
 	}
 }
 

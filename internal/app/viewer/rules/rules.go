@@ -95,7 +95,8 @@ func parseLine(line string, parseQuery func(string) (*query.Query, error)) (*rul
 			}
 			found = true
 			if strings.TrimSpace(line[:at]) == "" {
-				return nil, &ruleError{column: column(line, at), reason: "a query is missing before " + arrow, hint: "is:unread matches every entry that arrives"}
+				return nil, &ruleError{column: column(line, at), reason: "a query is missing before " + arrow,
+					hint: "is:unread matches every entry that arrives"}
 			}
 			q, err := parseQuery(line[:at])
 			if err == nil {
@@ -103,7 +104,8 @@ func parseLine(line string, parseQuery func(string) (*query.Query, error)) (*rul
 				return r, r.actions(line, len(line)-len(rest))
 			}
 			// The error furthest to the right is the most likely cause.
-			if e := (*query.Error)(nil); errors.As(err, &e) && (worst == nil || e.Name == "" && e.Column > worst.Column) {
+			if e := (*query.Error)(nil); errors.As(err, &e) &&
+				(worst == nil || e.Name == "" && e.Column > worst.Column) {
 				worst = e
 			}
 		}

@@ -23,7 +23,8 @@ import (
 // the path of that file. The entry gets its flag when all its enclosures are saved. Until then
 // the state of a complete download stays, so that Save does not download it again. progress is
 // called with the number of bytes received so far; total is -1 if it is unknown.
-func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, to string, ref lektordir.Ref, url string, progress func(have, total int64)) (path string, err error) {
+func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, to string, ref lektordir.Ref, url string,
+	progress func(have, total int64)) (path string, err error) {
 	r := s.Record(ref)
 	if err := r.Read(lektordir.Obligatory | lektordir.FieldEnclosures | lektordir.FieldPubDate); err != nil {
 		return "", err

@@ -316,7 +316,8 @@ func (s *saving) read() error {
 // write writes the state by a function of package atomicfile.
 func (s *saving) write(by func(path string, data []byte) error) error {
 	state := values.New('\t')
-	for _, l := range [][2]string{{"url", s.url}, {"validator", s.validator}, {"total", strconv.FormatInt(s.total, 10)}, {"boot", s.boot}, {"name", s.name}} {
+	for _, l := range [][2]string{{"url", s.url}, {"validator", s.validator}, {"total", strconv.FormatInt(s.total, 10)},
+		{"boot", s.boot}, {"name", s.name}} {
 		state.Set(l[0], l[1])
 	}
 	return by(s.path, state.Text())
@@ -352,7 +353,8 @@ func (d *saver) save(ctx context.Context, s *saving, r *entrystore.Record, e lek
 
 // complete downloads the rest of an enclosure, moves the file to its final name, and returns its
 // path, "" if the file is there already.
-func (d *saver) complete(ctx context.Context, s *saving, r *entrystore.Record, e lektordir.Enclosure) (path string, err error) {
+func (d *saver) complete(ctx context.Context, s *saving, r *entrystore.Record, e lektordir.Enclosure) (path string,
+	err error) {
 	fi, err := s.part.Stat()
 	if err != nil {
 		return "", err
@@ -397,7 +399,8 @@ func (s *saving) inPlace(part fs.FileInfo) bool {
 		return false
 	}
 	final, err := os.Lstat(s.final())
-	return err == nil && (os.SameFile(final, part) || (part == nil || part.Size() == 0) && final.Mode().IsRegular() && (s.total < 0 || final.Size() == s.total))
+	return err == nil && (os.SameFile(final, part) || (part == nil || part.Size() == 0) && final.Mode().IsRegular() &&
+		(s.total < 0 || final.Size() == s.total))
 }
 
 // final returns the path of the complete file.

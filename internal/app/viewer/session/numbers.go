@@ -175,7 +175,8 @@ func (v *Session) Named(n Names) iter.Seq2[lektordir.Ref, error] {
 			case err != nil:
 			case name == ".":
 				if name = v.Current(); name == "" {
-					err = cmdline.Hint(errors.New("there is no current entry"), "\".\" is the entry that show or next showed last")
+					err = cmdline.Hint(errors.New("there is no current entry"),
+						"\".\" is the entry that show or next showed last")
 				}
 			case isNumber:
 				var paths []string
@@ -208,18 +209,21 @@ func (v *Session) Named(n Names) iter.Seq2[lektordir.Ref, error] {
 // in resolves last in a range, and checks the range against a list. name is for errors.
 func (rg entryRange) in(name string, list []string) (entryRange, error) {
 	if list == nil {
-		return rg, cmdline.Hint(fmt.Errorf("%s: there is no list that this number refers to", name), "make one with lektor-view ls")
+		return rg, cmdline.Hint(fmt.Errorf("%s: there is no list that this number refers to", name),
+			"make one with lektor-view ls")
 	}
 	size := len(list)
 	if size == 0 {
-		return rg, cmdline.Hint(fmt.Errorf("%s: the last list is empty", name), "list read entries too with lektor-view ls -a")
+		return rg, cmdline.Hint(fmt.Errorf("%s: the last list is empty", name),
+			"list read entries too with lektor-view ls -a")
 	}
 	for _, end := range []*int{&rg.from, &rg.to} {
 		if *end == last {
 			*end = size
 		}
 		if *end < 1 || *end > size {
-			return rg, cmdline.Hint(fmt.Errorf("%s: the last list goes from 1 to %d", name, size), "numbers are those of the last lektor-view ls")
+			return rg, cmdline.Hint(fmt.Errorf("%s: the last list goes from 1 to %d", name, size),
+				"numbers are those of the last lektor-view ls")
 		}
 	}
 	if rg.from > rg.to {

@@ -91,12 +91,16 @@ func readingActions() []action {
 	return []action{
 		{"open", 0, "open the line of the cursor; an entry is marked as read", "show --mark", browse((*browser).open)},
 		{"forward", 0, "a page of the entry, then the next unread one", "next", browse((*browser).forward)},
-		{"next-unread", 0, "to the next unread entry, also in the next feed; in a search in an entry: to the next match", "ls", nextOf(1)},
+		{"next-unread", 0,
+			"to the next unread entry, also in the next feed; in a search in an entry: to the next match", "ls",
+			nextOf(1)},
 		{"previous-unread", 0, "to the previous unread entry, or match", "ls", nextOf(-1)},
 		{"next", 0, "to the next entry", "", times((*browser).nextEntry)},
 		{"previous", 0, "to the previous entry", "", times(func(b *browser, n int) effects { return b.nextEntry(-n) })},
-		{"next-feed", 0, "to the next feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(1) })},
-		{"previous-feed", 0, "to the previous feed with unread entries", "count --by feed", browse(func(b *browser) effects { return b.nextFeed(-1) })},
+		{"next-feed", 0, "to the next feed with unread entries", "count --by feed",
+			browse(func(b *browser) effects { return b.nextFeed(1) })},
+		{"previous-feed", 0, "to the previous feed with unread entries", "count --by feed",
+			browse(func(b *browser) effects { return b.nextFeed(-1) })},
 		{"back", 0, "leave a search, an entry or the list", "", browse((*browser).back)},
 		{"quit", 0, "leave an entry or the list; in the feeds: end", "", quit},
 	}
@@ -107,13 +111,20 @@ func moves() []action {
 	return []action{
 		{"down", 0, "one line down", "", times(func(b *browser, n int) effects { return b.move(n) })},
 		{"up", 0, "one line up", "", times(func(b *browser, n int) effects { return b.move(-n) })},
-		{"half-down", 0, "half a page down", "", times(func(b *browser, n int) effects { return b.move(n * b.halfPage()) })},
-		{"half-up", 0, "half a page up", "", times(func(b *browser, n int) effects { return b.move(-n * b.halfPage()) })},
+		{"half-down", 0, "half a page down", "", times(func(b *browser,
+			n int) effects {
+			return b.move(n * b.halfPage())
+		})},
+		{"half-up", 0, "half a page up", "", times(func(b *browser,
+			n int) effects {
+			return b.move(-n * b.halfPage())
+		})},
 		{"page-down", 0, "a page down", "", times(func(b *browser, n int) effects { return b.move(n * b.fullPage()) })},
 		{"page-up", 0, "a page up", "", times(func(b *browser, n int) effects { return b.move(-n * b.fullPage()) })},
 		{"scroll-down", 0, "the text one line down, from any pane", "", times((*browser).scroll)},
 		{"scroll-up", 0, "the text one line up", "", times(func(b *browser, n int) effects { return b.scroll(-n) })},
-		{"top", 0, "to the first line, or to line N", "", times(func(b *browser, n int) effects { return b.to(n - 1) })},
+		{"top", 0, "to the first line, or to line N", "",
+			times(func(b *browser, n int) effects { return b.to(n - 1) })},
 		{"bottom", 0, "to the last line, or to line N", "", bottom},
 		{"quit-now", 0, "end", "", end},
 		{"next-pane", 0, "to the next pane", "", browse(func(b *browser) effects { return b.pane(1) })},
@@ -131,13 +142,16 @@ func entryActions() []action {
 		{"unread", 0, "mark as unread", "mark --clear S", mark("", "S")},
 		{"toggle-flagged", 0, "flagged or not", "mark --set F, --clear F", toggle('F')},
 		{"flags", 1, "set and clear flags: +Fa-S", "mark --set Fa --clear S", setFlags},
-		{"read-all", 0, "mark all that is listed as read; in All and in folders after a question", "ls -o path QUERY | mark --set S -", readAll},
+		{"read-all", 0, "mark all that is listed as read; in All and in folders after a question",
+			"ls -o path QUERY | mark --set S -", readAll},
 		{"trash", 0, "mark as trashed", "rm", trash},
 		{"undo", 0, "take back the last command", "undo", undo},
-		{"browser", 0, "open the entry in the browser; with N, its link N", "open --keep, open --keep --link N", openEntry},
+		{"browser", 0, "open the entry in the browser; with N, its link N", "open --keep, open --keep --link N",
+			openEntry},
 		{"link", 1, "open a link by its number", "open --keep --link N", openLink},
 		{"play", 0, "play the enclosure; with N, number N", "play --keep --enclosure N", play},
-		{"picture", 0, "fetch a picture of the entry and show it; again: the next", "open --keep --link N", showPicture},
+		{"picture", 0, "fetch a picture of the entry and show it; again: the next", "open --keep --link N",
+			showPicture},
 		{"feed-text", 0, "switch between the page's article and the feed's own text", "show --feed-text", feedText},
 	}
 }
@@ -145,11 +159,13 @@ func entryActions() []action {
 // listActions returns the actions on lists and on the screen.
 func listActions() []action {
 	return []action{
-		{"search", 1, "search in the list while you type (lektor-query(7)); in an entry: for a text", "ls -a QUERY", search},
+		{"search", 1, "search in the list while you type (lektor-query(7)); in an entry: for a text", "ls -a QUERY",
+			search},
 		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", saveQuery},
 		{"all", 0, "list read entries too, or unread entries only", "ls -a", browse((*browser).toggleAll)},
 		{"reload", 0, "read everything anew", "", reload},
-		{"messages", 0, "all messages as a whole: of the last line, and of fetches", "lektor-fetch ls --broken", messages},
+		{"messages", 0, "all messages as a whole: of the last line, and of fetches", "lektor-fetch ls --broken",
+			messages},
 		{"repeat", 0, "say the line of the cursor again", "", repeat},
 		{"redraw", 0, "draw the screen anew", "", func(*model, call) tea.Cmd { return tea.ClearScreen }},
 		{"suspend", 0, "stop, until the shell's fg", "", suspend},
@@ -393,7 +409,8 @@ func saveQuery(m *model, c call) tea.Cmd {
 	case len(c.words) == 0:
 		m.ask("save as: ", "", "save-query")
 	default:
-		m.marks.add(&change{kind: saveChange, name: strings.TrimSpace(c.words[0]), query: listSpec{of: list.of, query: list.query}.text()})
+		m.marks.add(&change{kind: saveChange, name: strings.TrimSpace(c.words[0]),
+			query: listSpec{of: list.of, query: list.query}.text()})
 	}
 	return nil
 }

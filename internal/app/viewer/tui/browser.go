@@ -87,7 +87,8 @@ func (p *reading) rename(s *snapshot) {
 	if !p.open() || f == nil {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(f.refs, p.ref.Delivered(), func(r lektordir.Ref, t time.Time) int { return r.Delivered().Compare(t) })
+	at, _ := slices.BinarySearchFunc(f.refs, p.ref.Delivered(),
+		func(r lektordir.Ref, t time.Time) int { return r.Delivered().Compare(t) })
 	for ; at < len(f.refs) && f.refs[at].Delivered().Equal(p.ref.Delivered()); at++ {
 		if f.refs[at].Unique == p.ref.Unique {
 			p.ref = f.refs[at]
@@ -401,7 +402,10 @@ func (b *browser) hasUnread(hash string) bool {
 	case b.snapshot.countsOnly || !b.marks.touches(hash):
 		return f.Unread > 0
 	}
-	return slices.ContainsFunc(f.refs, func(r lektordir.Ref) bool { return b.marks.unread(r) && !b.marks.now(r).Trashed() })
+	return slices.ContainsFunc(f.refs, func(r lektordir.Ref) bool {
+		return b.marks.unread(r) &&
+			!b.marks.now(r).Trashed()
+	})
 }
 
 // listHas reports whether the list may hold entries of one of these feeds.

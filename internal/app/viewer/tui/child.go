@@ -210,7 +210,8 @@ func (h savedTerminal) restore(p *os.Process, err error) {
 	// foreground. A group that has processes is left there: it is the shell's if the reader
 	// was sent to the background.
 	group, gerr := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-	if own := unix.Getpgrp(); h.foreground && gerr == nil && group != own && (p != nil && group == p.Pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
+	if own := unix.Getpgrp(); h.foreground && gerr == nil && group != own &&
+		(p != nil && group == p.Pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
 		if !signal.Ignored(syscall.SIGTTOU) {
 			signal.Ignore(syscall.SIGTTOU) // it would stop the reader in the background
 			defer signal.Reset(syscall.SIGTTOU)

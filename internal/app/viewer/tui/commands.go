@@ -140,7 +140,8 @@ func withCommand(m *model, words []string, do func(env, argv []string) tea.Msg) 
 	if tooEarly(m) {
 		return nil
 	}
-	if _, ok := m.browser.chosen(); !ok && !slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, "{{") }) {
+	if _, ok := m.browser.chosen(); !ok && !slices.ContainsFunc(words,
+		func(w string) bool { return strings.Contains(w, "{{") }) {
 		return func() tea.Msg { return do(nil, words) } // the command needs no entry
 	}
 	ref, ok := m.needEntry()

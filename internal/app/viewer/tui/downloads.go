@@ -96,7 +96,8 @@ func downloadEnclosures(m *model, c call) tea.Cmd {
 		dir = c.words[0]
 	}
 	if ref.HasFlag('d') {
-		m.input.confirm(m.tr("the enclosures are saved already; download again?"), func() tea.Cmd { return addDownloads(m, ref, urls, dir) })
+		m.input.confirm(m.tr("the enclosures are saved already; download again?"),
+			func() tea.Cmd { return addDownloads(m, ref, urls, dir) })
 		return nil
 	}
 	return addDownloads(m, ref, urls, dir)
@@ -128,7 +129,10 @@ func addDownloads(m *model, ref lektordir.Ref, urls []string, dir string) tea.Cm
 	}
 	added := 0
 	for _, url := range urls {
-		if !slices.ContainsFunc(ds.list, func(d *download) bool { return d.url == url && d.ref.Unique == ref.Unique && d.state <= downloadRuns }) {
+		if !slices.ContainsFunc(ds.list, func(d *download) bool {
+			return d.url == url && d.ref.Unique == ref.Unique &&
+				d.state <= downloadRuns
+		}) {
 			ds.list = append(ds.list, &download{ref: ref, url: url, title: title, dir: dir})
 			added++
 		}
@@ -232,7 +236,8 @@ func listDownloads(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	m.input.menu = &menu{
-		title: m.tr("downloads"), hint: m.trf("%s plays, d cancels or removes", m.o.Keys.of("open")), wrap: true, keys: map[string]string{"d": "trash"},
+		title: m.tr("downloads"), hint: m.trf("%s plays, d cancels or removes", m.o.Keys.of("open")), wrap: true,
+		keys: map[string]string{"d": "trash"},
 		live: func() (lines []string) {
 			for _, d := range ds.list {
 				lines = append(lines, Plain(d.text(m)))

@@ -475,7 +475,8 @@ func (p *painter) hints() string {
 	var hints []string
 	tr := p.m.tr
 	for _, h := range []struct{ action, what string }{
-		{"open", tr("open")}, {"forward", tr("read on")}, {"next-unread", tr("next unread")}, {"search", tr("search")}, {"quit", tr("back")}, {"all", tr("all")},
+		{"open", tr("open")}, {"forward", tr("read on")}, {"next-unread", tr("next unread")}, {"search", tr("search")},
+		{"quit", tr("back")}, {"all", tr("all")},
 	} {
 		key := p.m.o.Keys.of(h.action)
 		switch {

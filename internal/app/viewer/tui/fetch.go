@@ -30,9 +30,12 @@ func fetchActions() []action {
 		{"fetch", 0, "fetch this feed", "lektor-fetch update FEED", withFetcher(fetchFeed)},
 		{"fetch-folder", 0, "fetch the feeds of this folder", "lektor-fetch update FEED...", withFetcher(fetchFolder)},
 		{"fetch-all", 0, "fetch all feeds", "lektor-fetch update -a", withFetcher(fetchAll)},
-		{"fetch-every", 1, "fetch the feeds that are due every N minutes", "lektor-fetch update", withFetcher(fetchEvery)},
-		{"subscribe", 1, "subscribe to a feed, by its URL or that of a page", "lektor-fetch add", withFetcher(subscribe)},
-		{"edit-feed", 0, "rename this feed, change its folders and settings, or unsubscribe", "lektor-fetch set, lektor-fetch rm", withFetcher(editFeed)},
+		{"fetch-every", 1, "fetch the feeds that are due every N minutes", "lektor-fetch update",
+			withFetcher(fetchEvery)},
+		{"subscribe", 1, "subscribe to a feed, by its URL or that of a page", "lektor-fetch add",
+			withFetcher(subscribe)},
+		{"edit-feed", 0, "rename this feed, change its folders and settings, or unsubscribe",
+			"lektor-fetch set, lektor-fetch rm", withFetcher(editFeed)},
 		{"edit-feeds", 0, "edit the list of feeds in your editor", "lektor-fetch edit", withFetcher(editFeeds)},
 	}
 }
@@ -148,7 +151,8 @@ const maxEvery = 7 * 24 * 60
 func fetchEvery(m *model, c call) tea.Cmd {
 	s := &m.fetching
 	if len(c.words) == 0 {
-		m.ask("fetch what is due every how many minutes (0: never): ", strconv.Itoa(int(s.every/time.Minute)), "fetch-every")
+		m.ask("fetch what is due every how many minutes (0: never): ", strconv.Itoa(int(s.every/time.Minute)),
+			"fetch-every")
 		return nil
 	}
 	minutes, err := strconv.Atoi(strings.TrimSpace(c.words[0]))
@@ -228,7 +232,8 @@ func (s *fetching) begin(m *model, f *fetch) tea.Cmd {
 func (f *fetch) run(ctx context.Context, d Disk, progress func(string)) (err error) {
 	if f.feeds != nil {
 		subscribed := map[string]bool{}
-		f.messages, err = d.Fetcher(ctx, "", []string{"ls", "-o", "hash"}, func(hash string) { subscribed[hash] = true })
+		f.messages, err = d.Fetcher(ctx, "", []string{"ls", "-o", "hash"},
+			func(hash string) { subscribed[hash] = true })
 		f.feeds = slices.DeleteFunc(f.feeds, func(hash string) bool { return !subscribed[hash] })
 		if err != nil || len(f.feeds) == 0 {
 			return err
@@ -266,7 +271,8 @@ func (s *fetching) ended(m *model, f *fetch, err error) tea.Cmd {
 	switch {
 	case err != nil && !started && s.every > 0:
 		s.timer++
-		m.fail(fmt.Errorf("%s: %w", m.tr("lektor-fetch does not start, and nothing is fetched until you press a key for it"), err))
+		m.fail(fmt.Errorf("%s: %w",
+			m.tr("lektor-fetch does not start, and nothing is fetched until you press a key for it"), err))
 		return nil
 	case err != nil && len(messages) == 0:
 		m.fail(fmt.Errorf("lektor-fetch: %w", err))

@@ -48,7 +48,8 @@ func (m *model) askGraphics() tea.Cmd {
 	}
 	ask := askDevice
 	name := m.o.Getenv("TERM")
-	if m.o.Getenv("TMUX") == "" && m.o.Getenv("STY") == "" && !strings.HasPrefix(name, "screen") && !strings.HasPrefix(name, "tmux") && name != "linux" {
+	if m.o.Getenv("TMUX") == "" && m.o.Getenv("STY") == "" && !strings.HasPrefix(name, "screen") &&
+		!strings.HasPrefix(name, "tmux") && name != "linux" {
 		ask = askKitty + ask
 	}
 	return tea.Raw(ask)
@@ -167,7 +168,8 @@ func encodePicture(data []byte, kittyProtocol bool, width, height int) (string, 
 	img = shrink(img, width, height)
 	var b bytes.Buffer
 	if kittyProtocol {
-		o := kitty.Options{Action: kitty.TransmitAndPut, Format: kitty.PNG, Transmission: kitty.Direct, Quiet: 2, DoNotMoveCursor: true, Chunk: true}
+		o := kitty.Options{Action: kitty.TransmitAndPut, Format: kitty.PNG, Transmission: kitty.Direct, Quiet: 2,
+			DoNotMoveCursor: true, Chunk: true}
 		if err := kitty.EncodeGraphics(&b, img, &o); err != nil {
 			return "", err
 		}

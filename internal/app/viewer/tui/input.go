@@ -131,7 +131,8 @@ func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
 		in.keys, in.count = "", ""
 		return nil
 	}
-	if _, bound := keys.get(name); in.keys == "" && !bound && len(name) == 1 && name[0] >= '0' && name[0] <= '9' && (name != "0" || in.count != "") {
+	if _, bound := keys.get(name); in.keys == "" && !bound && len(name) == 1 && name[0] >= '0' && name[0] <= '9' &&
+		(name != "0" || in.count != "") {
 		if in.count += name; len(in.count) > 6 {
 			in.count = in.count[:6]
 		}

@@ -119,7 +119,8 @@ func (k *Keys) read(name string, text []byte, set string) {
 	if set != "" {
 		base, ok := Set(set)
 		if !ok {
-			k.Errs = append(k.Errs, fmt.Errorf("%s: there is no set of keys %q; there are %s", name, set, strings.Join(Sets(), ", ")))
+			k.Errs = append(k.Errs, fmt.Errorf("%s: there is no set of keys %q; there are %s", name, set,
+				strings.Join(Sets(), ", ")))
 			set = DefaultSet
 			base, _ = Set(set)
 		}
@@ -186,7 +187,8 @@ func parseSection(steps [][]string) (line, error) {
 		case slices.Contains(panes, name):
 			l.panes = append(l.panes, name)
 		default:
-			return line{}, fmt.Errorf("there is no pane %q; there are %s and all. The lines below it are ignored", name, strings.Join(panes, ", "))
+			return line{}, fmt.Errorf("there is no pane %q; there are %s and all. The lines below it are ignored", name,
+				strings.Join(panes, ", "))
 		}
 	}
 	if len(steps) > 1 || len(l.panes) == 0 {
@@ -223,7 +225,8 @@ func (k *Keys) take(lines []line) {
 		all, none := slices.Contains(l.panes, ""), l.calls[0].action == "none"
 		k.unbind(func(at place) bool {
 			return all && at.keys == l.keys ||
-				!none && (all || slices.Contains(l.panes, at.pane)) && len(at.keys) > len(l.keys) && strings.HasPrefix(at.keys, l.keys)
+				!none && (all || slices.Contains(l.panes, at.pane)) && len(at.keys) > len(l.keys) &&
+					strings.HasPrefix(at.keys, l.keys)
 		})
 	}
 	for _, l := range lines {
@@ -238,7 +241,8 @@ func (k *Keys) take(lines []line) {
 		}
 		for _, s := range l.calls {
 			_, piped := pipeForm(s.words)
-			if a, _ := actionOf(s.action); len(l.panes) > 0 && (a.words == variadic || a.words == optional && len(piped) > 0) {
+			if a, _ := actionOf(s.action); len(l.panes) > 0 && (a.words == variadic || a.words == optional &&
+				len(piped) > 0) {
 				k.Commands = true
 			}
 		}
@@ -308,7 +312,8 @@ func (k *Keys) begins(keys string) bool {
 var named = []struct{ library, file string }{
 	{"space", "space"}, {"enter", "enter"}, {"esc", "esc"}, {"tab", "tab"}, {"backspace", "backspace"},
 	{"up", "up"}, {"down", "down"}, {"left", "left"}, {"right", "right"},
-	{"home", "home"}, {"end", "end"}, {"pgup", "pageup"}, {"pgdown", "pagedown"}, {"insert", "insert"}, {"delete", "delete"},
+	{"home", "home"}, {"end", "end"}, {"pgup", "pageup"}, {"pgdown", "pagedown"}, {"insert", "insert"},
+	{"delete", "delete"},
 	{"<", "lt"}, {"#", "hash"}, {"f1", "f1"}, {"f2", "f2"}, {"f3", "f3"}, {"f4", "f4"}, {"f5", "f5"}, {"f6", "f6"},
 	{"f7", "f7"}, {"f8", "f8"}, {"f9", "f9"}, {"f10", "f10"}, {"f11", "f11"}, {"f12", "f12"},
 }
@@ -370,7 +375,12 @@ func canonical(keys string) (string, error) {
 			mods[m] = true
 			name = name[2:]
 		}
-		valid := slices.ContainsFunc(named, func(n struct{ library, file string }) bool { return n.file == strings.ToLower(name) })
+		valid := slices.ContainsFunc(named, func(n struct {
+			library,
+			file string
+		}) bool {
+			return n.file == strings.ToLower(name)
+		})
 		switch {
 		case valid:
 			name = strings.ToLower(name)

@@ -30,9 +30,11 @@ func lineActions() []action {
 	return []action{
 		{"command", 0, "type an action, a command of lektor-view, or the number of a line", "", typeCommand},
 		{"read-above", 0, "mark all entries above the cursor as read", "mark --set S", readAbove},
-		{"read-node", 0, "mark all entries of the folder or feed as read, after a question", "ls -o path QUERY | mark --set S -", readNode},
+		{"read-node", 0, "mark all entries of the folder or feed as read, after a question",
+			"ls -o path QUERY | mark --set S -", readNode},
 		{"random-unread", 0, "to an unread entry of the list, at random", "ls --sort random", randomUnread},
-		{"open-all", 0, "open the listed unread entries in the browser, after a question", "ls -o path QUERY | open --keep -", openAll},
+		{"open-all", 0, "open the listed unread entries in the browser, after a question",
+			"ls -o path QUERY | open --keep -", openAll},
 	}
 }
 
@@ -98,7 +100,8 @@ func openAll(m *model, _ call) tea.Cmd {
 	}
 	d := m.disk
 	m.input.confirm(m.trf("open %d entries in the browser?", len(refs)), func() tea.Cmd {
-		return m.tasks.begin(&m.world, m.tr("opening"), func(ctx context.Context, progress func(string)) (string, error) {
+		return m.tasks.begin(&m.world, m.tr("opening"), func(ctx context.Context, progress func(string)) (string,
+			error) {
 			var errs []error
 			for i, ref := range refs {
 				if ctx.Err() != nil {
@@ -111,7 +114,8 @@ func openAll(m *model, _ call) tea.Cmd {
 				}
 			}
 			if len(errs) > 0 {
-				return "", errors.New(m.trf("%d of %d entries were not opened: %s", len(errs), len(refs), errs[0].Error()))
+				return "", errors.New(m.trf("%d of %d entries were not opened: %s", len(errs), len(refs),
+					errs[0].Error()))
 			}
 			return m.trf("%d entries opened", len(refs)), nil
 		}).run
@@ -377,7 +381,8 @@ func (w *world) unknown(word string) string {
 
 // showOutput returns the task that runs a command without a terminal, and shows its output: a line
 // in the last line of the screen, and more as a menu.
-func showOutput(m *model, name string, argv func(context.Context) ([]string, error)) func(context.Context, func(string)) (string, error) {
+func showOutput(m *model, name string, argv func(context.Context) ([]string, error)) func(context.Context,
+	func(string)) (string, error) {
 	send, width := m.send, m.browser.width
 	return func(ctx context.Context, _ func(string)) (string, error) {
 		all, err := argv(ctx)

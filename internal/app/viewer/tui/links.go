@@ -30,7 +30,8 @@ type Exporter interface {
 	SaveEntry(ctx context.Context, ref lektordir.Ref, path string, replace bool) error
 	// Download saves an enclosure below a directory as lektor-view save does, and returns its path.
 	// It calls progress repeatedly; total is -1 if it is unknown.
-	Download(ctx context.Context, ref lektordir.Ref, url, dir string, progress func(have, total int64)) (path string, err error)
+	Download(ctx context.Context, ref lektordir.Ref, url, dir string, progress func(have, total int64)) (path string,
+		err error)
 	// FilePlayer returns the command that plays a file.
 	FilePlayer(path string) (argv []string, err error)
 	// Bookmarker returns the command that bookmarks an entry.
@@ -41,9 +42,12 @@ type Exporter interface {
 func exportActions() []action {
 	return []action{
 		{"links", 0, "list the links, enclosures and pictures of the entry", "open --keep --link N", listLinks},
-		{"yank", 1, "copy the URL, the title or the enclosure: yank url, title or enclosure", "ls -o url, title, enclosures", yank},
-		{"pipe", optional, "pipe the text, the HTML or the URL of the entry into a command: pipe text, html or url", "show, show --raw, ls -o url", pipe},
-		{"save", 1, "save the entry as text, HTML or a mail message", "show, lektor-pages digest --full, lektor-pages message", saveEntry},
+		{"yank", 1, "copy the URL, the title or the enclosure: yank url, title or enclosure",
+			"ls -o url, title, enclosures", yank},
+		{"pipe", optional, "pipe the text, the HTML or the URL of the entry into a command: pipe text, html or url",
+			"show, show --raw, ls -o url", pipe},
+		{"save", 1, "save the entry as text, HTML or a mail message",
+			"show, lektor-pages digest --full, lektor-pages message", saveEntry},
 		{"download", 1, "download the enclosures of the entry; with N, number N", "save DIR", downloadEnclosures},
 		{"downloads", 0, "list the downloads", "", listDownloads},
 		{"bookmark", 0, "bookmark the entry, by the command in LEKTOR_BOOKMARK", "bookmark", bookmark},
@@ -56,7 +60,8 @@ type linkOf struct{ kind, url string }
 // linksOf returns the links of a page, then its enclosures and its pictures.
 func linksOf(p *Page) (list []linkOf) {
 	for _, of := range []linkOf{{kind: "link"}, {kind: "enclosure"}, {kind: "picture"}} {
-		for _, url := range map[string][]string{"link": p.Links, "enclosure": p.Enclosures, "picture": p.Pictures}[of.kind] {
+		for _, url := range map[string][]string{"link": p.Links, "enclosure": p.Enclosures,
+			"picture": p.Pictures}[of.kind] {
 			list = append(list, linkOf{of.kind, url})
 		}
 	}
@@ -75,7 +80,8 @@ func listLinks(m *model, c call) tea.Cmd {
 		return nil
 	}
 	ref := m.browser.page.ref
-	n := &menu{title: "links", hint: m.trf("%s opens, y copies the URL, %s downloads", m.o.Keys.of("open"), m.o.Keys.of("download")), wrap: true,
+	n := &menu{title: "links", hint: m.trf("%s opens, y copies the URL, %s downloads", m.o.Keys.of("open"),
+		m.o.Keys.of("download")), wrap: true,
 		keys: map[string]string{"y": "yank", "w": "download", "D": "download"}}
 	number := 0
 	for i, l := range list {
@@ -216,7 +222,8 @@ func pipe(m *model, c call) tea.Cmd {
 		}
 		return pipeTo(m, ref, form, words)
 	}
-	label := map[string]string{"text": m.tr("pipe the text to: "), "html": m.tr("pipe the HTML to: "), "url": m.tr("pipe the URL to: ")}[form]
+	label := map[string]string{"text": m.tr("pipe the text to: "), "html": m.tr("pipe the HTML to: "),
+		"url": m.tr("pipe the URL to: ")}[form]
 	m.ask(label, "", "").then = func(m *model, text string) tea.Cmd {
 		words, err := cmdline.Words(text)
 		if err != nil {
@@ -320,7 +327,10 @@ func saveEntry(m *model, c call) tea.Cmd {
 		name := d.SaveName(ctx, ref, dir)
 		return thenMsg(func(m *model) tea.Cmd {
 			if !m.input.waits() {
-				m.ask(m.tr("save entry as: "), name, "").then = func(m *model, path string) tea.Cmd { return saveTo(m, ref, path, false) }
+				m.ask(m.tr("save entry as: "), name, "").then = func(m *model,
+					path string) tea.Cmd {
+					return saveTo(m, ref, path, false)
+				}
 			}
 			return nil
 		})
@@ -344,7 +354,8 @@ func saveTo(m *model, ref lektordir.Ref, path string, replace bool) tea.Cmd {
 			m.fail(err)
 		case !m.input.waits():
 			m.status = status{}
-			m.input.confirm(m.trf("%s exists already; replace it?", path), func() tea.Cmd { return saveTo(m, ref, path, true) })
+			m.input.confirm(m.trf("%s exists already; replace it?", path),
+				func() tea.Cmd { return saveTo(m, ref, path, true) })
 			return ignoreBurst(m) // it comes while the user may type
 		}
 		return nil

@@ -204,7 +204,8 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 		for _, r := range found {
 			in[keyOf(r)] = true
 		}
-		return w.sorted(ctx, slices.DeleteFunc(refs, func(r *lektordir.Ref) bool { return !in[keyOf(*r)] }), partial), nil
+		return w.sorted(ctx, slices.DeleteFunc(refs, func(r *lektordir.Ref) bool { return !in[keyOf(*r)] }), partial),
+			nil
 	}
 	list := w.sorted(ctx, refs, nil)
 	var found []*item

@@ -48,7 +48,8 @@ const (
 
 // elements are the names of styles in the file. plainStyle has none of its own: it stands for the
 // style of the line.
-var elements = [styleCount]string{"text", "title", "title-away", "cursor", "cursor-away", "unread", "feed", "flags", "dim", "error", "link", "match", "match-here"}
+var elements = [styleCount]string{"text", "title", "title-away", "cursor", "cursor-away", "unread", "feed", "flags",
+	"dim", "error", "link", "match", "match-here"}
 
 // colours are the styles of elements.
 type colours [styleCount]colour
@@ -245,7 +246,8 @@ func (l *Look) format(line, text string) (err error) {
 			{Name: "line", Get: func(p *painter) any { return p.list.at + 1 }},
 			{Name: "lines", Get: func(p *painter) any { return len(p.list.items) }},
 			{Name: "unread", Get: func(p *painter) any { return p.allUnread() }},
-			{Name: "flags", Get: func(p *painter) any { return strings.TrimSpace(flagLetters(p.marks.now(p.page.ref))) }},
+			{Name: "flags",
+				Get: func(p *painter) any { return strings.TrimSpace(flagLetters(p.marks.now(p.page.ref))) }},
 			{Name: "title", Get: func(p *painter) any { return p.title(p.page.key) }},
 		})
 	default:
@@ -322,7 +324,8 @@ func compile[R any](text string, columns []cmdline.Column[R]) ([]template[R], er
 			if strings.Contains(piece, "{{") {
 				t.out = &bytes.Buffer{}
 				var err error
-				if t.printer, err = cmdline.NewPrinter(t.out, cmdline.PrinterOptions{Format: piece, Nul: true}, columns); err != nil {
+				if t.printer, err = cmdline.NewPrinter(t.out, cmdline.PrinterOptions{Format: piece, Nul: true},
+					columns); err != nil {
 					return nil, formatError(err)
 				}
 			}

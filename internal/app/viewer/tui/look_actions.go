@@ -18,8 +18,10 @@ func lookActions() []action {
 		{"theme", 1, "the next theme: default, dark or light", "", nextTheme},
 		{"color", variadic, "set a color for now, as a line of etc/view/look", "", typeLook},
 		{"format", variadic, "set the text of a line for now, as a line of etc/view/look", "", typeLook},
-		{"folders", 0, "choose a folder from a menu", "ls folder:NAME", func(m *model, _ call) tea.Cmd { return chooseNode(m, folderNode, &menu{title: "the folders"}) }},
-		{"queries", 0, "choose a saved query from a menu", "ls query:NAME", func(m *model, _ call) tea.Cmd { return chooseNode(m, savedNode, &menu{title: "the saved queries"}) }},
+		{"folders", 0, "choose a folder from a menu", "ls folder:NAME",
+			func(m *model, _ call) tea.Cmd { return chooseNode(m, folderNode, &menu{title: "the folders"}) }},
+		{"queries", 0, "choose a saved query from a menu", "ls query:NAME",
+			func(m *model, _ call) tea.Cmd { return chooseNode(m, savedNode, &menu{title: "the saved queries"}) }},
 	}
 }
 

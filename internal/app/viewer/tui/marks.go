@@ -27,7 +27,8 @@ type change struct {
 	then       func(m *model, msg changeMsg) tea.Cmd // called after the change, unless it failed or then is nil
 	marked     atomic.Int64                          // number of entries that the disk has done
 	made       bool                                  // and the screen knows
-	scan       int                                   // id of the first scan that began after the disk made the change; 0 before
+	// id of the first scan that began after the disk made the change; 0 before
+	scan int
 }
 
 type changeKind uint8
@@ -191,7 +192,8 @@ func (q *marks) now(r lektordir.Ref) lektordir.Ref {
 func (q *marks) unread(r lektordir.Ref) bool {
 	unread := r.Unread()
 	for _, c := range q.changes {
-		if sets := strings.Contains(c.set, "S"); (sets || strings.Contains(c.unset, "S")) && unread == sets && c.keys[keyOf(r)] {
+		if sets := strings.Contains(c.set, "S"); (sets || strings.Contains(c.unset, "S")) && unread == sets &&
+			c.keys[keyOf(r)] {
 			unread = !sets
 		}
 	}

@@ -146,7 +146,8 @@ func help(m *model, _ call) tea.Cmd {
 	n := &menu{title: "the keys", hint: "keys that move scroll, any other key closes this"}
 	k := m.o.Keys
 	here := k.here()
-	for _, pane := range append([]string{here, ""}, slices.DeleteFunc(slices.Clone(panes), func(s string) bool { return s == here })...) {
+	for _, pane := range append([]string{here, ""},
+		slices.DeleteFunc(slices.Clone(panes), func(s string) bool { return s == here })...) {
 		for _, g := range groups() {
 			title := m.tr(g.title)
 			if pane != "" {
@@ -155,7 +156,8 @@ func help(m *model, _ call) tea.Cmd {
 			lines := []string{title + ":"}
 			for _, at := range k.order {
 				does := func(a action) bool { return a.name == k.bound[at][0].action }
-				if at.pane == pane && slices.ContainsFunc(g.actions, does) && (m.o.NoFetcher == nil || !needsFetcher(k.bound[at][0].action)) {
+				if at.pane == pane && slices.ContainsFunc(g.actions, does) &&
+					(m.o.NoFetcher == nil || !needsFetcher(k.bound[at][0].action)) {
 					lines = append(lines, beside(Plain(at.keys), Plain(helpText(m, k.bound[at])), m.browser.width-1)...)
 				}
 			}

@@ -157,10 +157,13 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 		o.Getenv = os.Getenv
 	}
 	o.Report = cmp.Or(o.Report, cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report)
-	m := &model{world: world{ctx: ctx, disk: d, o: o, texts: newTexts(o.Getenv), terminal: newTTY(o.Out, o.Plain), began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
+	m := &model{world: world{ctx: ctx, disk: d, o: o, texts: newTexts(o.Getenv), terminal: newTTY(o.Out, o.Plain),
+		began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
 	m.awaitChanges = func() tea.Msg { return m.queue.wait(ctx) }
 	m.marks.world = &m.world
-	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}}, list: list{listSpec: listSpec{order: byDate}, readHere: map[key]bool{}}, textMost: o.Width, shape: newShape(o.Screen, o.Look.layout)}
+	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}},
+		list: list{listSpec: listSpec{order: byDate}, readHere: map[key]bool{}}, textMost: o.Width,
+		shape: newShape(o.Screen, o.Look.layout)}
 	m.browser.settings = settings{o.Screen, o.Random()}
 	o.Look.use(o.Screen.Get(themeSetting), o.NoColor)
 	m.rows = map[key]*Row{}
@@ -218,7 +221,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.input.keep(m.status.text)
 	}
 	m.browser.follow()
-	return m, guarded(tea.Batch(cmd, m.marks.begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(), m.voice.speak(m, msg)))
+	return m, guarded(tea.Batch(cmd, m.marks.begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(),
+		m.voice.speak(m, msg)))
 }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {
@@ -480,7 +484,8 @@ func (m *model) beginList() tea.Cmd {
 	if r == nil {
 		return nil
 	}
-	w := listWork{listSpec: b.list.listSpec, disk: m.disk, snapshot: b.snapshot, readHere: maps.Clone(b.list.readHere), old: b.list.sorted}
+	w := listWork{listSpec: b.list.listSpec, disk: m.disk, snapshot: b.snapshot, readHere: maps.Clone(b.list.readHere),
+		old: b.list.sorted}
 	send := m.send
 	var sent time.Time
 	w.progress = func(done, total int) {

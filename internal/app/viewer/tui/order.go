@@ -108,7 +108,8 @@ var inSetting = strings.NewReplacer("%", "%25", "=", "%3D", "\n", "%0A", "\r", "
 // nodeSetting returns the name of a setting of a node. A feed is named by its hash, a folder by
 // its path in lower case.
 func nodeSetting(setting string, of id) string {
-	kind := [...]string{allNode: "all", flaggedNode: "flagged", savedNode: "query ", folderNode: "folder ", feedNode: "feed "}[of.kind]
+	kind := [...]string{allNode: "all", flaggedNode: "flagged", savedNode: "query ", folderNode: "folder ",
+		feedNode: "feed "}[of.kind]
 	return setting + " " + kind + inSetting.Replace(of.name)
 }
 
@@ -165,7 +166,8 @@ func (s *settings) hidden(shown *snapshot, cursor id) func(n node) bool {
 		above = cursor.name + "/"
 	}
 	return func(n node) bool {
-		if n.kind < folderNode || n.unread > 0 || shown.uncounted || n.id == cursor || n.kind == folderNode && strings.HasPrefix(above, n.name+"/") {
+		if n.kind < folderNode || n.unread > 0 || shown.uncounted || n.id == cursor || n.kind == folderNode &&
+			strings.HasPrefix(above, n.name+"/") {
 			return false
 		}
 		in := parent(n.id)
@@ -234,8 +236,10 @@ func (b *browser) showSnapshot(s *snapshot) {
 // orderActions returns the actions that sort and hide.
 func orderActions() []action {
 	return []action{
-		{"sort", 1, "choose the order of the list, in the feeds that of the feeds; the present one again: reversed", "ls --sort title, ls --sort -date", sortBy},
-		{"hide-read", 0, "hide feeds and folders with nothing unread, or show them, in the folder of the cursor", "count --by feed", hideRead},
+		{"sort", 1, "choose the order of the list, in the feeds that of the feeds; the present one again: reversed",
+			"ls --sort title, ls --sort -date", sortBy},
+		{"hide-read", 0, "hide feeds and folders with nothing unread, or show them, in the folder of the cursor",
+			"count --by feed", hideRead},
 	}
 }
 
@@ -276,7 +280,8 @@ func sortBy(m *model, c call) tea.Cmd {
 	} else if o, ok := parseOrder(word, feedOrders); ok {
 		sortFeeds(m, o)
 	} else if word != "" && word != "-" {
-		m.say("there is no order %s; lists have %s, and the feeds %s", word, strings.Join(entryOrders, ", "), strings.Join(feedOrders, ", "))
+		m.say("there is no order %s; lists have %s, and the feeds %s", word, strings.Join(entryOrders, ", "),
+			strings.Join(feedOrders, ", "))
 	} else if b.focus == feedsPane {
 		now, _ := parseOrder(cmp.Or(b.settings.of("feeds", container(b.list.of)), "name"), feedOrders)
 		orderMenu(m, m.tr("sort the feeds by"), feedOrders, now, word == "-", sortFeeds)
@@ -289,7 +294,8 @@ func sortBy(m *model, c call) tea.Cmd {
 // orderMenu shows a menu of orders, with the cursor on the present one, which is reversed if it is
 // chosen. The others are reversed if the argument is set.
 func orderMenu(m *model, title string, kinds []string, now order, reversed bool, sort func(*model, order)) {
-	n := &menu{title: title, hint: "the present order is reversed if you choose it again", at: max(0, slices.Index(kinds, now.by))}
+	n := &menu{title: title, hint: "the present order is reversed if you choose it again",
+		at: max(0, slices.Index(kinds, now.by))}
 	for _, by := range kinds {
 		n.lines = append(n.lines, termsafe.Pad(by, 8)+" "+m.describe(by))
 	}

@@ -56,7 +56,8 @@ func natural(s string) string {
 
 // countsSnapshot returns the snapshot of an overview.
 func countsSnapshot(o *Overview) *snapshot {
-	s := &snapshot{feeds: make(map[string]*feedSnapshot, len(o.Feeds)), saved: o.Saved, countsOnly: true, uncounted: o.Counts == nil}
+	s := &snapshot{feeds: make(map[string]*feedSnapshot, len(o.Feeds)), saved: o.Saved, countsOnly: true,
+		uncounted: o.Counts == nil}
 	for _, f := range o.Feeds {
 		s.feeds[f.Hash] = newFeedSnapshot(f)
 	}
@@ -211,7 +212,8 @@ const (
 // until it is in a list.
 func (s *snapshot) part(changed changedFeeds, touched func(feed string) bool) (part, later changedFeeds) {
 	part, later = changedFeeds{}, changedFeeds{}
-	hashes := slices.SortedFunc(maps.Keys(changed), func(a, b string) int { return cmp.Compare(changed[a], changed[b]) })
+	hashes := slices.SortedFunc(maps.Keys(changed),
+		func(a, b string) int { return cmp.Compare(changed[a], changed[b]) })
 	n := 0
 	for _, hash := range hashes {
 		f := s.feeds[hash]
@@ -310,7 +312,8 @@ func (s *snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
 		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.Hash, b.Hash))
 	})
 	for _, f := range feeds {
-		s.nodes = append(s.nodes, node{id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, apart: f.Apart, paused: f.Paused, depth: depth, unread: f.Unread})
+		s.nodes = append(s.nodes, node{id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, apart: f.Apart,
+			paused: f.Paused, depth: depth, unread: f.Unread})
 	}
 }
 
@@ -334,6 +337,7 @@ func (s *snapshot) entries(of id, only map[*feedSnapshot]bool) []*lektordir.Ref 
 // inFolder reports whether one of the folders has this folded path, or is below it.
 func inFolder(folders []string, path string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool {
-		return slices.ContainsFunc(entrystore.FolderPath(f), func(above entrystore.Folder) bool { return above.Key == path })
+		return slices.ContainsFunc(entrystore.FolderPath(f),
+			func(above entrystore.Folder) bool { return above.Key == path })
 	})
 }

@@ -130,7 +130,8 @@ func (f *feedRun) make(w *world, us *undos) *fetcherResult {
 	r, after := w.fetcher(f.in, f.args), &fetcherResult{}
 	if r.failed != nil {
 		after = f.probe(w)
-		if _, ran := errors.AsType[*exec.ExitError](after.failed); !ran && (after.failed != nil || slices.Equal(before.lines, after.lines)) {
+		if _, ran := errors.AsType[*exec.ExitError](after.failed); !ran &&
+			(after.failed != nil || slices.Equal(before.lines, after.lines)) {
 			return r
 		}
 	}
@@ -143,7 +144,8 @@ func (f *feedRun) make(w *world, us *undos) *fetcherResult {
 
 // runFetcher queues a run of lektor-fetch. If it does not fail, then is called.
 func runFetcher(m *model, f *feedRun, then func(m *model, r *fetcherResult) tea.Cmd) tea.Cmd {
-	m.marks.add(&change{kind: feedChange, fetcher: f, then: func(m *model, msg changeMsg) tea.Cmd { return then(m, msg.result) }})
+	m.marks.add(&change{kind: feedChange, fetcher: f,
+		then: func(m *model, msg changeMsg) tea.Cmd { return then(m, msg.result) }})
 	return nil
 }
 
@@ -223,7 +225,10 @@ func addFeed(m *model, url string, args []string) tea.Cmd {
 			chooseFeed(m, feeds, args)
 			return nil
 		}
-		if i := slices.IndexFunc(r.messages, func(s string) bool { return strings.Contains(s, ": subscribed (") }); i > 0 {
+		if i := slices.IndexFunc(r.messages, func(s string) bool {
+			return strings.Contains(s,
+				": subscribed (")
+		}); i > 0 {
 			// It comes after warnings, which may fill the line.
 			text := r.messages[i]
 			r.messages = slices.Insert(slices.Delete(r.messages, i, i+1), 0, text)
@@ -324,7 +329,8 @@ func (f *feedMenu) show(m *model) {
 	n := &menu{title: "the settings of the feed", hint: m.trf("%s changes", m.o.Keys.of("open"))}
 	for _, s := range feedSettings {
 		value := f.text(s.key)
-		if value != "" && (s.key == "headers" || s.key == "filter" || s.key == "url" && (strings.Contains(value, "@") || strings.HasPrefix(strings.ToLower(value), "exec:"))) {
+		if value != "" && (s.key == "headers" || s.key == "filter" || s.key == "url" &&
+			(strings.Contains(value, "@") || strings.HasPrefix(strings.ToLower(value), "exec:"))) {
 			value = "(" + m.tr("hidden") + ")"
 		}
 		n.lines = append(n.lines, Plain(strings.TrimSpace(s.key+"  "+value)))
@@ -349,9 +355,10 @@ func (f *feedMenu) show(m *model) {
 // unsubscribe asks whether to end the subscription, and ends it.
 func (f *feedMenu) unsubscribe(m *model) {
 	m.input.confirm("unsubscribe from this feed? Its entries stay", func() tea.Cmd {
-		return runFetcher(m, &feedRun{hash: f.hash, args: []string{"rm", f.hash}, back: func(before, _ []string, _ *fetcherResult) *feedUndo {
-			return &feedUndo{args: []string{"set", "--force", f.hash, "-"}, in: strings.Join(before, "\n") + "\n"}
-		}}, func(m *model, _ *fetcherResult) tea.Cmd {
+		return runFetcher(m, &feedRun{hash: f.hash, args: []string{"rm", f.hash},
+			back: func(before, _ []string, _ *fetcherResult) *feedUndo {
+				return &feedUndo{args: []string{"set", "--force", f.hash, "-"}, in: strings.Join(before, "\n") + "\n"}
+			}}, func(m *model, _ *fetcherResult) tea.Cmd {
 			m.say("unsubscribed; %s undoes it", m.o.Keys.of("undo"))
 			return nil
 		})
@@ -373,15 +380,16 @@ func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
 		m.fail(errors.New(m.tr("a subscription needs a URL")))
 		return nil
 	}
-	return runFetcher(m, &feedRun{hash: f.hash, args: to.args, in: to.in, back: func(before, _ []string, _ *fetcherResult) *feedUndo {
-		f := settingsOf(f.hash, before)
-		back := f.change(key, f.values[key], "set", "--force")
-		if key == "url" {
-			// A new url removes the origin of the old one.
-			back.in += settingLines("origin", f.values["origin"])
-		}
-		return back
-	}}, func(m *model, _ *fetcherResult) tea.Cmd {
+	return runFetcher(m, &feedRun{hash: f.hash, args: to.args, in: to.in,
+		back: func(before, _ []string, _ *fetcherResult) *feedUndo {
+			f := settingsOf(f.hash, before)
+			back := f.change(key, f.values[key], "set", "--force")
+			if key == "url" {
+				// A new url removes the origin of the old one.
+				back.in += settingLines("origin", f.values["origin"])
+			}
+			return back
+		}}, func(m *model, _ *fetcherResult) tea.Cmd {
 		m.say("changed; %s undoes it", m.o.Keys.of("undo"))
 		return nil
 	})

@@ -53,7 +53,8 @@ type tasks []*task
 // begin returns a task, whose run is the command that runs it. The function f reports its progress, as
 // often as it likes, and returns a message for the user. It must return when its ctx ends; the reader
 // waits for this when it ends.
-func (ts *tasks) begin(w *world, name string, f func(ctx context.Context, progress func(string)) (done string, err error)) *task {
+func (ts *tasks) begin(w *world, name string, f func(ctx context.Context, progress func(string)) (done string,
+	err error)) *task {
 	t := &task{name: name, label: w.tr(name), ended: make(chan struct{})}
 	*ts = append(*ts, t)
 	ctx, send := w.ctx, w.send

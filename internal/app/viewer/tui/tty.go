@@ -30,8 +30,9 @@ type tty struct {
 
 func newTTY(out *os.File, plain bool) *tty {
 	return &tty{
-		out: out, plain: plain, signals: make(chan os.Signal, 16), stops: make(chan os.Signal, 1), resizes: make(chan os.Signal, 1),
-		ending: make(chan struct{}),
+		out: out, plain: plain, signals: make(chan os.Signal, 16), stops: make(chan os.Signal, 1),
+		resizes: make(chan os.Signal, 1),
+		ending:  make(chan struct{}),
 	}
 }
 

@@ -84,7 +84,8 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 		out = io.Discard // the voice of the model writes
 	}
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(out), tea.WithEnvironment(os.Environ()),
-		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height), tea.WithColorProfile(max(colorprofile.ANSI, colorprofile.Env(os.Environ()))))
+		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height),
+		tea.WithColorProfile(max(colorprofile.ANSI, colorprofile.Env(os.Environ()))))
 	leave := t.heedSignals(ctx, inner, p)
 	defer t.ignoreSignals()
 	m.send, m.program = p.Send, p
