@@ -14,7 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // Problem is something that [Dir.Check] found.
@@ -310,7 +310,7 @@ func holdsAll(entry, other string) bool {
 
 // names reports the malformed names that err joins, and returns its other errors.
 func (c *checker) names(err error) error {
-	for _, e := range errlist.Errors(err) {
+	for _, e := range humanize.Errors(err) {
 		if bad := (*MalformedError)(nil); errors.As(e, &bad) && bad.NoEntry {
 			c.report(bad.Path, "not an entry: "+bad.Reason, nil)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/files/textfile"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // Entry holds the values in an entry's directory; see lektor-dir(5). Unknown values are zero.

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/files/textfile"
-	"github.com/lektordir/lektor/internal/text/tsv"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // extrasFile is the file extras. Each line is the name of an extra, a tab, and its fields with
@@ -157,7 +156,7 @@ func (v *value) appendText(b []byte, text string) []byte {
 func (v *value) appendLine(b []byte, fields ...string) []byte {
 	b = append(b, v.name...)
 	for _, f := range fields {
-		b = tsv.Append(append(b, '\t'), f)
+		b = textfile.AppendField(append(b, '\t'), f)
 	}
 	return append(b, '\n')
 }
@@ -188,7 +187,7 @@ func (v *value) take(e *Entry, rest []byte) {
 	next := func() string {
 		var f []byte
 		f, rest, _ = bytes.Cut(rest, []byte{'\t'})
-		return tsv.Unescape(f)
+		return textfile.Unescape(f)
 	}
 	switch to := v.of(e).(type) {
 	case *string:

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/dir/entryname"
-	"github.com/lektordir/lektor/internal/files/textfile"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // Feed holds the values in src/$feed; see lektor-dir(5). ID and Name are obligatory; other values

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/dir/dirfs"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // ListOptions selects the entries that [Dir.List] returns. The zero value selects the newest
@@ -148,7 +148,7 @@ func newestVersions(refs []Ref) []Ref {
 
 // unlessNames returns err without the errors that are only about malformed names.
 func unlessNames(err error) error {
-	return errors.Join(slices.DeleteFunc(errlist.Errors(err), isNoEntry)...)
+	return errors.Join(slices.DeleteFunc(humanize.Errors(err), isNoEntry)...)
 }
 
 // Resolve finds the entry that a user has named: by a path, absolute or relative to the

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/net/html/charset"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/content/fulltext"
+	"github.com/lektordir/lektor/internal/cli/fulltext"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 

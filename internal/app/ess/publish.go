@@ -20,10 +20,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/protocol/ess"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
-	"github.com/lektordir/lektor/internal/text/redact"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -159,7 +158,7 @@ func (p *publisher) feed(hash string, entries []ess.Entry) error {
 	}
 	p.keep[name] = true
 	p.page.Feeds = append(p.page.Feeds, indexFeed{
-		Title: cmp.Or(strings.TrimSpace(termsafe.Line(redact.Text(f.Name))), feedURL), URL: feedURL,
+		Title: cmp.Or(strings.TrimSpace(termsafe.Line(feedurl.RedactText(f.Name))), feedURL), URL: feedURL,
 		Link: safeLink(feedurl.Public(f.Link)), ESS: link(p.base, name), Type: feedType(feedURL),
 	})
 	return p.document(name, ess.AppendESS(nil, p.o.build(), feedURL, newest(entries, p.o.N, time.Time{})))

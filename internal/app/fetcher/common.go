@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/cli/feedcmd"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -33,7 +32,7 @@ func (c Common) open() (*lektordir.Dir, error) {
 		return nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"),
 			"give --dir or set $LEKTORDIR")
 	}
-	return feedcmd.OpenDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
+	return cmdline.OpenDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 }
 
 // create opens the lektor-dir, and creates it if it does not exist.
@@ -41,7 +40,7 @@ func (c Common) create() (*lektordir.Dir, error) {
 	if c.Dir == "" {
 		return c.open()
 	}
-	return feedcmd.CreateDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
+	return cmdline.CreateDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 }
 
 // runner returns a runner on an open lektor-dir. It prints delivered entries with p, which may be

@@ -5,8 +5,8 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/protocol/discover"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/lektordir"
 )
 

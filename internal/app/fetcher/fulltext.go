@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/content/fulltext"
+	"github.com/lektordir/lektor/internal/cli/fulltext"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/dir/stage"
 	"github.com/lektordir/lektor/internal/feeds/delivery"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/workers"
-	"github.com/lektordir/lektor/internal/http/backoff"
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/http/limiter"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -36,7 +36,7 @@ const (
 
 // retries are the waits before a page that failed is requested again. After the last one, the entry
 // keeps the feed's text.
-var retries = backoff.Backoff{Steps: []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour}}
+var retries = limiter.Backoff{Steps: []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour}}
 
 // errPagesTime cancels the requests for pages.
 var errPagesTime = errors.New("it took too long, with the other pages of the feed")

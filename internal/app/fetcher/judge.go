@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/content/fulltext"
+	"github.com/lektordir/lektor/internal/cli/fulltext"
 )
 
 // ownText is the text of an entry in its feed.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/content/fulltext"
+	"github.com/lektordir/lektor/internal/cli/fulltext"
 )
 
 func TestJudge(t *testing.T) {

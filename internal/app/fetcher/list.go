@@ -12,9 +12,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -94,7 +94,7 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	for _, err := range errlist.Errors(errors.Join(bad, err)) {
+	for _, err := range humanize.Errors(errors.Join(bad, err)) {
 		s.Report.Warn("%v", err)
 	}
 	unread := map[string]int{}

@@ -12,9 +12,8 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/protocol/opml"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -196,7 +195,7 @@ func Export(_ context.Context, o ExportOptions, s *cmdline.Streams) error {
 		return err
 	}
 	doc, bad := o.list(d)
-	for _, err := range errlist.Errors(bad) {
+	for _, err := range humanize.Errors(bad) {
 		s.Report.Warn("%v", err)
 	}
 	// In comments and CDATA of an imported list, escaped references are not decoded; no feed name

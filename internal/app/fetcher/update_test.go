@@ -19,7 +19,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/http/fetch"
-	"github.com/lektordir/lektor/internal/http/servertime"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -686,7 +685,7 @@ func TestDateIsKept(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if d := servertime.Last(r.Dir.Path()); time.Since(d).Abs() > time.Hour {
+	if d := feedstate.ServerTime(r.Dir); time.Since(d).Abs() > time.Hour {
 		t.Errorf("the date on record is %v", d)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/filelog"
-	"github.com/lektordir/lektor/internal/http/backoff"
+	"github.com/lektordir/lektor/internal/http/limiter"
 )
 
 // jobs is the table of pending work, by feed: reading the feed for a ping, and notifying
@@ -43,7 +43,7 @@ type feedJobs struct {
 	pending map[string]*job // subscribers without the newest document, by key
 	version int             // number of the document; each update increments it
 	fresh   bool            // no pass has begun with this version
-	content *content        // document for the next pass; nil if it must be read again
+	content *heldContent    // document for the next pass; nil if it must be read again
 	running *pass           // newest pass that has not ended; nil for none
 	joins   int             // subscriptions that are being made
 }
@@ -65,7 +65,7 @@ type job struct {
 // ladder is the wait after each failed attempt to notify a subscriber or to read a feed for
 // a ping (WebSub, section 7: "Hubs SHOULD retry content distribution requests up to
 // self-imposed limits").
-var ladder = backoff.Backoff{Steps: []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}}
+var ladder = limiter.Backoff{Steps: []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}}
 
 const (
 	// extraAfter is the minimum age of the last attempt for an extra one after an update.
@@ -382,7 +382,7 @@ func (j *jobs) hasRecorded(hash string) {
 // update adds a job for each subscriber, and the job to record the document. They are
 // durable when update returns. It returns the content of an older document that is no
 // longer needed.
-func (j *jobs) update(hash string, doc feedState, keys []string, c *content, now time.Time) (older *content,
+func (j *jobs) update(hash string, doc feedState, keys []string, c *heldContent, now time.Time) (older *heldContent,
 	err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -461,7 +461,7 @@ type pass struct {
 	fresh      bool // first pass with this version
 	few        bool // few enough subscribers to log each one
 	keys       []string
-	content    *content      // nil if it must be read again
+	content    *heldContent  // nil if it must be read again
 	done       chan struct{} // closed at the end
 
 	missed int      // number of subscribers whose ladder has ended

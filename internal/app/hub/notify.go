@@ -13,18 +13,18 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/protocol/websub"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
-// content is a document for WebSub subscribers. held is the part of [notifier].held that it
+// heldContent is a document for WebSub subscribers. held is the part of [notifier].held that it
 // has acquired, in bytes.
-type content struct {
+type heldContent struct {
 	websub.Content
 	held int64
 }
@@ -89,14 +89,14 @@ func wantsContent(list []subscription) bool {
 }
 
 // contentOf returns a document for distribution that holds n bytes of memory.
-func (h *notifier) contentOf(doc *document, n int64) *content {
-	return &content{websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"),
+func (h *notifier) contentOf(doc *document, n int64) *heldContent {
+	return &heldContent{websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"),
 		Body: doc.body}, n}
 }
 
 // hold acquires memory for a document for WebSub subscribers. It returns nil if there are
 // none, or too little memory: then the document is read again later.
-func (h *notifier) hold(list []subscription, doc *document) *content {
+func (h *notifier) hold(list []subscription, doc *document) *heldContent {
 	n := min(int64(len(doc.body)), heldMost)
 	if !wantsContent(list) || !h.held.TryAcquire(n) {
 		return nil
@@ -106,7 +106,7 @@ func (h *notifier) hold(list []subscription, doc *document) *content {
 
 // contentAgain reads the document of a feed again. Until it is read, it holds memory for
 // the largest possible feed.
-func (h *notifier) contentAgain(feedURL string) (*content, error) {
+func (h *notifier) contentAgain(feedURL string) (*heldContent, error) {
 	most := min(h.opts.Feeds.MaxBytes, heldMost)
 	if most <= 0 {
 		most = heldMost
@@ -125,7 +125,7 @@ func (h *notifier) contentAgain(feedURL string) (*content, error) {
 }
 
 // release releases the memory of c; nil is allowed.
-func (h *notifier) release(c *content) {
+func (h *notifier) release(c *heldContent) {
 	if c != nil {
 		h.held.Release(c.held)
 	}
@@ -211,7 +211,7 @@ func (h *notifier) ready(p *pass) []subscription {
 
 // notifyAll notifies subscribers, on all hosts concurrently. Subscribers that failed or were slow
 // last time come last on their host.
-func (h *notifier) notifyAll(p *pass, list []subscription, c *content) {
+func (h *notifier) notifyAll(p *pass, list []subscription, c *heldContent) {
 	slices.SortStableFunc(list, func(a, b subscription) int { return cmp.Compare(a.rank(), b.rank()) })
 	queues := map[string][]*subscription{}
 	for i := range list {
@@ -260,7 +260,7 @@ func (h *notifier) conclude(p *pass) {
 }
 
 // notify makes an attempt at one subscriber, and records the result.
-func (h *notifier) notify(p *pass, s *subscription, c *content, place *limiter.Place) {
+func (h *notifier) notify(p *pass, s *subscription, c *heldContent, place *limiter.Place) {
 	if !h.jobs.take(p, s.key(), h.now()) {
 		return
 	}

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/content/stylesheet"
-	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/content"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 //go:embed page.html
@@ -93,7 +93,7 @@ func (h *Hub) shown(e event) (p pageEvent, ok bool) {
 
 // frame returns the frame of a page.
 func (h *Hub) frame(title string) frame {
-	return frame{Title: title, Base: h.base(), Style: template.CSS(stylesheet.CSS + formStyle)}
+	return frame{Title: title, Base: h.base(), Style: template.CSS(content.StyleSheet + formStyle)}
 }
 
 // page serves the main page: recently updated feeds, events, and forms to try a ping and a

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/content/stylesheet"
+	"github.com/lektordir/lektor/internal/content"
 )
 
 // The page does not show queries of feeds, hosts of subscribers, callers or user names. The
@@ -83,7 +83,7 @@ func TestAnswerToAForm(t *testing.T) {
 			t.Errorf("the page lacks %s", action)
 		}
 	}
-	if !strings.Contains(page, stylesheet.CSS) {
+	if !strings.Contains(page, content.StyleSheet) {
 		t.Error("the page lacks the style sheet of the site")
 	}
 	// Each input has a label.

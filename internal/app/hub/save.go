@@ -27,7 +27,7 @@ import (
 	"golang.org/x/text/transform"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/backoff"
+	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
@@ -67,7 +67,7 @@ const (
 )
 
 // wrongWait is the wait after each further wrong password.
-var wrongWait = backoff.Backoff{Base: time.Second, Cap: mostWait}
+var wrongWait = limiter.Backoff{Base: time.Second, Cap: mostWait}
 
 func readUsers(path string, now func() time.Time) (*users, error) {
 	u := &users{path: path, now: now, compare: bcrypt.CompareHashAndPassword, wrong: map[string]failures{}}

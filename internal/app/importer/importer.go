@@ -18,15 +18,14 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/cli/feedcmd"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/delivery"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/protocol/importfmt"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -130,7 +129,7 @@ func open(o Options, s *cmdline.Streams) (m *mover, end func(), err error) {
 		o.Dir, end = temp, func() { os.RemoveAll(temp) }
 	}
 	m = &mover{o: o, s: s, in: bufio.NewReader(s.In), byKey: map[string]string{}}
-	if m.d, err = feedcmd.CreateDir(o.Dir, &lektordir.Options{Now: o.Now}); err == nil {
+	if m.d, err = cmdline.CreateDir(o.Dir, &lektordir.Options{Now: o.Now}); err == nil {
 		m.w, err = feedstate.NewWriter(m.d, commit.Options{})
 	}
 	if err != nil {

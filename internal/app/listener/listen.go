@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/cli/feedcmd"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
@@ -64,7 +63,7 @@ func Listen(ctx context.Context, o ListenOptions, s *cmdline.Streams) error {
 	if o.SelfTest {
 		return selfTest(ctx, o, s)
 	}
-	d, err := feedcmd.OpenDir(o.Dir, nil)
+	d, err := cmdline.OpenDir(o.Dir, nil)
 	if err != nil {
 		return err
 	}

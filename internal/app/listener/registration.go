@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
-	"github.com/lektordir/lektor/internal/http/backoff"
 	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/protocol/websub"
 )
@@ -54,7 +54,7 @@ const (
 )
 
 // retry is the wait after failures in a row.
-var retry = backoff.Backoff{Base: time.Minute, Cap: 6 * time.Hour, Jitter: -0.5}
+var retry = limiter.Backoff{Base: time.Minute, Cap: 6 * time.Hour, Jitter: -0.5}
 
 // The states of a registration, as in the file state:
 const (

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/cli/feedcmd"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -84,7 +83,7 @@ var statusColumns = []cmdline.Column[FeedStatus]{
 
 // Status prints the feeds with their hub and the state of the registration.
 func Status(_ context.Context, o StatusOptions, s *cmdline.Streams) error {
-	d, err := feedcmd.OpenDir(o.Dir, nil)
+	d, err := cmdline.OpenDir(o.Dir, nil)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/content/stylesheet"
+	"github.com/lektordir/lektor/internal/content"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/text/humanize"
@@ -193,9 +193,9 @@ func (w *site) otherPages() []page {
 		}
 	}
 	pages = append(pages, w.searchPages(w.list[max(0, len(w.list)-maxSearched):])...)
-	return append(pages, w.feedsPage(), page{path: styleName, digest: digest(stylesheet.CSS),
+	return append(pages, w.feedsPage(), page{path: styleName, digest: digest(content.StyleSheet),
 		render: func(b *strings.Builder) bool {
-			b.WriteString(stylesheet.CSS)
+			b.WriteString(content.StyleSheet)
 			return true
 		}})
 }

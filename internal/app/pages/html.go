@@ -18,7 +18,6 @@ import (
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/text/errlist"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -249,7 +248,7 @@ func (m *missing) keep(ctx context.Context, list []*item, i *item) []*item {
 	names, listed := m.feeds[i.feed]
 	if !listed {
 		refs, err := m.r.Dir.List(ctx, lektordir.ListOptions{Feeds: []string{i.feed}, SkipTrashed: true})
-		if !slices.ContainsFunc(errlist.Errors(err), refused) {
+		if !slices.ContainsFunc(humanize.Errors(err), refused) {
 			names = map[string]bool{}
 			for _, r := range refs {
 				names[r.Unique] = true

@@ -17,7 +17,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/text/tsv"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // ledger is the state of a site, in a file of lines with tabs between the fields: the text of each
@@ -79,7 +79,7 @@ func openLedger(path string) (*ledger, error) {
 		case !whole, strings.Contains(line, "\x00"):
 		case f[0] == "entry" && len(f) == 8:
 			seconds, err := strconv.ParseInt(f[2], 10, 64)
-			key := tsv.UnescapeName([]byte(f[1]))
+			key := textfile.UnescapeName([]byte(f[1]))
 			if feed, _, ok := strings.Cut(key, "/"); ok && err == nil {
 				l.items[key] = &item{key: key, name: digest(key), feed: feed, date: time.Unix(seconds, 0), title: f[3],
 					excerpt: f[4], images: f[5] != "", lang: f[6], marks: f[7]}
@@ -102,7 +102,7 @@ func (l *ledger) write() error {
 		if i.images {
 			images = "images"
 		}
-		fmt.Fprintf(&b, "entry\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", tsv.Escape(key), i.date.Unix(), i.title, i.excerpt,
+		fmt.Fprintf(&b, "entry\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", textfile.Escape(key), i.date.Unix(), i.title, i.excerpt,
 			images, i.lang, i.marks)
 	}
 	for _, path := range slices.Sorted(maps.Keys(l.pages)) {

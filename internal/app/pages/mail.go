@@ -9,8 +9,8 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
-	"github.com/lektordir/lektor/internal/text/redact"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -151,7 +151,7 @@ func (r *run) letter(e *entrystore.Record, images bool) *mailmsg.Entry {
 		date = e.Ref.Delivered()
 	}
 	return &mailmsg.Entry{
-		Ref: e.Ref, Feed: e.Feed(), Entry: entrystore.Own(e.Get(0)), Title: redact.Text(e.Title()),
+		Ref: e.Ref, Feed: e.Feed(), Entry: entrystore.Own(e.Get(0)), Title: feedurl.RedactText(e.Title()),
 		Date: date.In(r.Now.Location()), Images: images,
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/filelog"
-	"github.com/lektordir/lektor/internal/text/tsv"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -79,10 +79,10 @@ func (l *mailLedger) each(f func(lektordir.Ref)) {
 }
 
 // mailKey returns the line for an entry, without its newline; mailRef is the reverse.
-func mailKey(r lektordir.Ref) string { return tsv.Escape(r.Feed + "/" + r.Unique) }
+func mailKey(r lektordir.Ref) string { return textfile.Escape(r.Feed + "/" + r.Unique) }
 
 func mailRef(key string) (lektordir.Ref, bool) {
-	feed, unique, ok := strings.Cut(tsv.UnescapeName([]byte(key)), "/")
+	feed, unique, ok := strings.Cut(textfile.UnescapeName([]byte(key)), "/")
 	return lektordir.Ref{Feed: feed, Unique: unique}, ok
 }
 

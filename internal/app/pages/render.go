@@ -15,11 +15,10 @@ import (
 	"github.com/lektordir/lektor/internal/content/htmlsafe"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/content/mailmsg"
-	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
-	"github.com/lektordir/lektor/internal/text/redact"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -34,7 +33,7 @@ const policy = "default-src 'none'; style-src 'self'; img-src http: https: data:
 func excerpt(e *entrystore.Record) string {
 	// The ledger keeps excerpts for public sites too, so they never contain the article.
 	c := entrystore.Public(e.Get(lektordir.FieldContent | lektordir.FieldType | lektordir.FieldFeedContent))
-	return termsafe.Squeeze(redact.Text(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
+	return termsafe.Squeeze(feedurl.RedactText(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
 }
 
 // text returns untrusted text as a line of HTML.
@@ -329,7 +328,7 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	fmt.Fprintf(b, "<h1 dir=\"auto\"%s>%s</h1>\n<p class=\"meta\">", w.lang(i), text(title))
 	fmt.Fprintf(b, `<a dir="auto" href="%s%s/index.html">%s</a>`, root, feedDir(i.feed),
 		text(mailmsg.FeedTitle(w.feedOf(i))))
-	if a := mailmsg.Authors(redact.Text(cmp.Or(e.Author, w.feedOf(i).Author)), false); a != "" {
+	if a := mailmsg.Authors(feedurl.RedactText(cmp.Or(e.Author, w.feedOf(i).Author)), false); a != "" {
 		b.WriteString(" · <bdi>" + text(a) + "</bdi>")
 	}
 	b.WriteString(" · " + moment(i.date))

@@ -4,7 +4,7 @@ import (
 	"math"
 	"sync"
 
-	"github.com/lektordir/lektor/internal/cli/feedcmd"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/undo"
@@ -37,7 +37,7 @@ func (s *Server) library(path string) (*library, error) {
 	if l := s.libraries[path]; l != nil {
 		return l, nil
 	}
-	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: s.now, Sleep: s.opts.Sleep})
+	dir, err := cmdline.OpenDir(path, &lektordir.Options{Now: s.now, Sleep: s.opts.Sleep})
 	if err != nil {
 		return nil, err
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/protocol/opml"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -572,7 +572,7 @@ func (c *call) importList() error {
 // notBusy returns an error as one for the client if it is only about feeds that a fetcher has
 // locked.
 func notBusy(err error) error {
-	for _, one := range errlist.Errors(err) {
+	for _, one := range humanize.Errors(err) {
 		if !errors.As(one, new(*commit.BusyError)) {
 			return err
 		}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/cli/feedcmd"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
@@ -108,7 +107,7 @@ func (o PasswdOptions) dir(a *accounts.Accounts) (string, error) {
 		}
 		path = cmdline.DefaultDir()
 	}
-	if _, err := feedcmd.OpenDir(path, nil); err != nil {
+	if _, err := cmdline.OpenDir(path, nil); err != nil {
 		return "", err
 	}
 	return filepath.Abs(path)

@@ -13,8 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/feedurl"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -122,7 +121,7 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 	err = feedstate.FinishEach(w, a.r.d, added, func(sub *feedstate.Subscription, finish func() error) error {
 		return a.changeFile(subscribe, sub.Hash, feedstate.PendingPath(sub.Hash), sub, finish)
 	})
-	for _, e := range errlist.Errors(err) {
+	for _, e := range humanize.Errors(err) {
 		bad = errors.Join(bad, a.unlessBusy(e))
 	}
 	return bad

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/text/tsv"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -207,10 +207,10 @@ func (s baseSub) appendTo(b []byte, hash string) []byte {
 	}
 	b = fmt.Appendf(b, "%s %s\n", word, hash)
 	if s.alias != "" {
-		b = append(tsv.Append(append(b, "alias "...), s.alias), '\n')
+		b = append(textfile.AppendField(append(b, "alias "...), s.alias), '\n')
 	}
 	for _, c := range s.categories {
-		b = append(tsv.Append(append(b, "in "...), c), '\n')
+		b = append(textfile.AppendField(append(b, "in "...), c), '\n')
 	}
 	if s.unshared {
 		b = append(b, "kept\n"...)
@@ -270,9 +270,9 @@ func (f *baseFeed) parseLine(word string, rest []byte) bool {
 	var err error
 	switch word {
 	case "alias":
-		f.alias = tsv.Unescape(rest)
+		f.alias = textfile.Unescape(rest)
 	case "in":
-		f.categories = append(f.categories, tsv.Unescape(rest))
+		f.categories = append(f.categories, textfile.Unescape(rest))
 	case "kept":
 		f.unshared = true
 	case "journal":

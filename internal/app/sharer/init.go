@@ -14,9 +14,8 @@ import (
 	"sync"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/cli/feedcmd"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 // InitOptions are the options of [Init].
@@ -37,9 +36,9 @@ func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 		return &cmdline.UsageError{Message: "init: no target is given",
 			Hint: "a directory that all your machines have, or the URL of a server that supports PUT"}
 	}
-	with := feedcmd.CreateDir
+	with := cmdline.CreateDir
 	if o.Renew {
-		with = feedcmd.OpenDir // it must exist already
+		with = cmdline.OpenDir // it must exist already
 	}
 	r, err := o.open(s, with)
 	if err != nil {

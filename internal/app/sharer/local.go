@@ -20,9 +20,9 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/stamp"
-	"github.com/lektordir/lektor/internal/files/textfile"
-	"github.com/lektordir/lektor/internal/http/feedurl"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -178,7 +178,7 @@ func (r *reader) subscription(l *local, hash string) {
 func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordir.Ref, error) {
 	// A withdrawn entry still exists, so it is listed.
 	refs, err := d.List(ctx, lektordir.ListOptions{Withdrawn: true, Strict: true, Feeds: feeds})
-	for _, e := range errlist.Errors(err) {
+	for _, e := range humanize.Errors(err) {
 		if bad, ok := errors.AsType[*lektordir.MalformedError](e); !ok || !bad.NoEntry {
 			return nil, e
 		}

@@ -11,12 +11,11 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
-	"github.com/lektordir/lektor/internal/files/textfile"
 	"github.com/lektordir/lektor/internal/files/workers"
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/protocol/opml"
-	"github.com/lektordir/lektor/internal/text/redact"
+	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -154,7 +153,7 @@ const maxTitle = 2 << 10
 
 // markContent returns the content of a mark.
 func markContent(id string, flag byte, m *about) []byte {
-	title := redact.Text(cmp.Or(strings.TrimSpace(m.title), m.id))
+	title := feedurl.RedactText(cmp.Or(strings.TrimSpace(m.title), m.id))
 	if len(title) > maxTitle {
 		title = strings.ToValidUTF8(title[:maxTitle], "") + "…"
 	}

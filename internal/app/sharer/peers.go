@@ -18,10 +18,9 @@ import (
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/values"
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
@@ -427,7 +426,7 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 			if wait := httpmsg.Pause(err); wait > 0 {
 				x.pauses[p.name] = x.now.Add(wait)
 			}
-			for _, e := range errlist.Errors(err) {
+			for _, e := range humanize.Errors(err) {
 				x.s.Report.Print(fmt.Errorf("%s: %w", p.name, e))
 				passes := mayPass(e) || errors.As(e, new(*fs.PathError)) && !errors.Is(e, fs.ErrPermission)
 				x.failed, x.refused = x.failed || passes, x.refused || !passes
@@ -482,7 +481,7 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 			x.path(), err),
 			"mount %s; or, to continue without these documents: rm %s", place, x.path(publishedFile))
 	}
-	for _, e := range errlist.Errors(err) {
+	for _, e := range humanize.Errors(err) {
 		x.s.Report.Print(fmt.Errorf("%s: %w", x.me, e))
 	}
 	for _, doc := range n.docs {

@@ -30,12 +30,11 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/cli/feedcmd"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/stamp"
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -97,7 +96,7 @@ func (r *run) path(elem ...string) string {
 	return r.d.Join(append([]string{shareDir}, elem...)...)
 }
 
-// open opens the lektor-dir with [feedcmd.OpenDir] or [feedcmd.CreateDir], and reads the names of the
+// open opens the lektor-dir with [cmdline.OpenDir] or [cmdline.CreateDir], and reads the names of the
 // endpoint and the target.
 func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (*lektordir.Dir, error)) (*run, error) {
 	if c.Now == nil {
@@ -138,7 +137,7 @@ const firstInit = "begin with: lektor-share init DIR|URL (a directory that all y
 
 // begin opens a shared lektor-dir, locks it and loads its replica.
 func (c Common) begin(s *cmdline.Streams) (*run, error) {
-	r, err := c.open(s, feedcmd.OpenDir)
+	r, err := c.open(s, cmdline.OpenDir)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/humanize"
-	"github.com/lektordir/lektor/internal/text/tsv"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -275,7 +275,7 @@ func (d *decoder) block(lines []byte) error {
 		if len(f) != 3 {
 			return fmt.Errorf("invalid line %q", first)
 		}
-		d.pending = &act{f[0], f[1], tsv.UnescapeName([]byte(f[2])), rest}
+		d.pending = &act{f[0], f[1], textfile.UnescapeName([]byte(f[2])), rest}
 		return nil
 	case "done":
 		if d.pending != nil {
@@ -373,7 +373,7 @@ func (d *decoder) line(word string, args []byte) bool {
 		if err != nil {
 			return false
 		}
-		it.Parent = tsv.Unescape(parent)
+		it.Parent = textfile.Unescape(parent)
 		d.order = append(d.order, it)
 	case "complete":
 		s.until.complete = parseDate(args)
@@ -405,7 +405,7 @@ func unescape(field []byte) []byte {
 	if bytes.IndexByte(field, '\\') < 0 {
 		return field
 	}
-	return []byte(tsv.Unescape(field))
+	return []byte(textfile.Unescape(field))
 }
 
 // appendMark appends the line of a mark: id, flags, version, updates, settled updates and
@@ -430,7 +430,7 @@ func appendMark(b []byte, m *mark) []byte {
 
 func appendField(b, field []byte) []byte {
 	if bytes.ContainsAny(field, "\\\t\n\r") {
-		return tsv.Append(b, string(field))
+		return textfile.AppendField(b, string(field))
 	}
 	return append(b, field...)
 }
@@ -605,7 +605,7 @@ func (st *store) write(lines []byte) error {
 // act does an action that renames or replaces the file at rel in the lektor-dir. lines are
 // the lines of the baseline after it. The next write records whether it succeeded.
 func (st *store) act(rel string, lines []byte, do func() error) error {
-	head := fmt.Appendf(nil, "doing %s %s %s\n", st.boot, look(st.d.Join(rel)), tsv.Escape(rel))
+	head := fmt.Appendf(nil, "doing %s %s %s\n", st.boot, look(st.d.Join(rel)), textfile.Escape(rel))
 	if err := st.write(append(head, lines...)); err != nil {
 		return &errStop{err}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/text/errlist"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
@@ -106,7 +105,7 @@ func (x *exchange) publish(ctx context.Context) error {
 		return err
 	}
 	err := x.publishDocuments(ctx)
-	if err == nil || !isURL(x.target) || slices.ContainsFunc(errlist.Errors(err),
+	if err == nil || !isURL(x.target) || slices.ContainsFunc(humanize.Errors(err),
 		func(e error) bool { return !mayPass(e) }) {
 		return err
 	}

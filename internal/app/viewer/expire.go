@@ -17,9 +17,8 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
-	"github.com/lektordir/lektor/internal/http/servertime"
+	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/read/query"
 	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
@@ -53,7 +52,7 @@ const Never = "never"
 // that an entry hides are deleted before it, so that an interruption never uncovers one.
 //
 // A clock that is far ahead would expire everything. So Expire refuses a clock that is more than
-// [servertime.MaxGap] after the last run and after the last Date of a server.
+// [feedstate.MaxClockGap] after the last run and after the last Date of a server.
 //
 // Entries that a viewer moves meanwhile stay. A fetcher does not deliver expired entries again.
 // Undo cannot bring them back.
@@ -117,13 +116,13 @@ const expiredFile = "etc/view/expired"
 
 // checkClock returns an error if the clock may be far ahead, as expiring cannot be undone.
 func (x *expiry) checkClock() error {
-	last := servertime.Last(x.Dir.Path())
+	last := feedstate.ServerTime(x.Dir)
 	if line, err := atomicfile.Line(x.Dir.Join(expiredFile)); err == nil {
 		if run, err := time.Parse(time.RFC3339, line); err == nil && run.After(last) {
 			last = run
 		}
 	}
-	if x.o.Yes || last.IsZero() || !x.Now.After(last.Add(servertime.MaxGap)) {
+	if x.o.Yes || last.IsZero() || !x.Now.After(last.Add(feedstate.MaxClockGap)) {
 		return nil
 	}
 	return cmdline.Hint(

@@ -7,9 +7,9 @@ import (
 	"text/template"
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
-	"github.com/lektordir/lektor/internal/content/stylesheet"
+	"github.com/lektordir/lektor/internal/content"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
-	"github.com/lektordir/lektor/internal/text/redact"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -44,7 +44,7 @@ type (
 // printStatsPage prints statistics as a page.
 func printStatsPage(v *session.Session, stats []*stat, weeks int) error {
 	all := sum(stats, weeks)
-	page := statsPage{Style: stylesheet.CSS, Sum: fmt.Sprintf("%s, %s unread; %s", humanize.Count(all.All, "entry"),
+	page := statsPage{Style: content.StyleSheet, Sum: fmt.Sprintf("%s, %s unread; %s", humanize.Count(all.All, "entry"),
 		humanize.Group(int64(all.Unread)), all), Date: v.Now.Format("2 January 2006, 15:04")}
 	most := slices.Max(all.weeks)
 	for i, n := range all.weeks {
@@ -78,7 +78,7 @@ func printStatsPage(v *session.Session, stats []*stat, weeks int) error {
 }
 
 // public returns untrusted text as a line without passwords in URLs.
-func public(s string) string { return redact.Text(termsafe.Line(s)) }
+func public(s string) string { return feedurl.RedactText(termsafe.Line(s)) }
 
 // percent returns n as a percentage of all, at least 1 if n is not 0.
 func percent(n, all int) int {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // UsageError is a mistake in the command line. It ends the command with status 2. An empty Hint
@@ -105,7 +105,7 @@ func rank(status int) int {
 // split returns the errors joined by errors.Join, at any depth.
 func split(err error) []error {
 	var errs []error
-	for _, err := range errlist.Errors(err) {
+	for _, err := range humanize.Errors(err) {
 		// The status of joined errors is not printed.
 		if e, ok := err.(*ExitError); ok {
 			errs = append(errs, split(e.Err)...)
@@ -120,11 +120,14 @@ func split(err error) []error {
 func hintOf(err error) string {
 	var hint *HintError
 	var usage *UsageError
+	var other interface{ Hint() string } // an error of a package that does not know command lines
 	switch {
 	case errors.As(err, &hint):
 		return hint.Hint
 	case errors.As(err, &usage):
 		return usage.Hint
+	case errors.As(err, &other):
+		return other.Hint()
 	}
 	return ""
 }

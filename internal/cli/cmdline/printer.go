@@ -21,7 +21,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/text/termsafe"
-	"github.com/lektordir/lektor/internal/text/tsv"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // Column is a named value of the records that a command prints, for all formats of -o: a column of
@@ -292,7 +292,7 @@ func (p *Printer[R]) tsv(record R) error {
 		} else if !p.opts.Raw {
 			s = termsafe.Clean(s)
 		}
-		p.buf.WriteString(tsv.Escape(s))
+		p.buf.WriteString(textfile.Escape(s))
 	}
 	return nil
 }
@@ -521,7 +521,7 @@ var templateFuncs = template.FuncMap{
 	// line puts text on one line.
 	"line": func(v any) string { return termsafe.Line(text(v)) },
 	// tsv escapes a value as -o tsv does.
-	"tsv": func(v any) string { return tsv.Escape(text(v)) },
+	"tsv": func(v any) string { return textfile.Escape(text(v)) },
 	// default replaces an empty value.
 	"default": func(def string, v any) any {
 		if v == nil || reflect.ValueOf(v).IsZero() {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/text/redact"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -231,7 +231,7 @@ func (r *Reporter) Errors() int {
 func (r *Reporter) line(message string) {
 	message = strings.ReplaceAll(strings.TrimSpace(message), "\n", "; ")
 	if strings.Contains(message, "@") {
-		message = redact.Text(message)
+		message = feedurl.RedactText(message)
 	}
 	text := r.name + ": " + termsafe.Line(message) + "\n"
 	if r.bar == nil {

@@ -13,9 +13,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/content/htmlsafe"
 	"github.com/lektordir/lektor/internal/content/htmltext"
-	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
-	"github.com/lektordir/lektor/internal/text/redact"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -117,12 +116,12 @@ func bracketed(url string) string {
 
 // FeedTitle returns the title of a feed.
 func FeedTitle(f *lektordir.Feed) string {
-	return cmp.Or(termsafe.Squeeze(redact.Text(f.Title())), "(no name)")
+	return cmp.Or(termsafe.Squeeze(feedurl.RedactText(f.Title())), "(no name)")
 }
 
 // author returns the names of the authors, and the addresses of authors without a name.
 func (e *Entry) author() string {
-	return Authors(redact.Text(cmp.Or(e.Entry.Author, e.Feed.Author)), true)
+	return Authors(feedurl.RedactText(cmp.Or(e.Entry.Author, e.Feed.Author)), true)
 }
 
 // Authors returns the names in a line of authors. With addresses it also returns the addresses of

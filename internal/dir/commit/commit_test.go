@@ -185,8 +185,8 @@ func TestBackgroundEnds(t *testing.T) {
 		if tx.staging.tmp != nil || tx.staging.hardlinks.prior != nil {
 			t.Errorf("%q: a directory is still open", bad)
 		}
-		if n := w.limit.Names(); n != 0 {
-			t.Errorf("%q: the limiter is not free", bad)
+		if n := len(w.limit); n != 0 {
+			t.Errorf("%q: %d places of the writer are not free", bad, n)
 		}
 	}
 }

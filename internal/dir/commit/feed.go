@@ -12,7 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/files/textfile"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // unsyncedAge is longer than the time for which a system delays writes to the disk.

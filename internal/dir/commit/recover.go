@@ -14,7 +14,6 @@ import (
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/dir/journal"
-	"github.com/lektordir/lektor/internal/http/servertime"
 )
 
 // foreignAge is the time for which an entry of another program or machine stays in tmp/ after its
@@ -180,11 +179,11 @@ func (r *recovery) remove(names []string) {
 
 // certainTime returns a time that is not in the future, even if the clock is far ahead: the greatest
 // Date that a server has sent, if the clock is ahead of that. If no Date is known and the clock is
-// more than [servertime.MaxGap] ahead of the last change of the feed's files, it returns the time
+// more than [MaxClockGap] ahead of the last change of the feed's files, it returns the time
 // of that change. Otherwise it returns the time of the clock.
 func certainTime(d *dirfs.Dir, feed string) time.Time {
 	now := d.Now()
-	if date := servertime.Last(d.Path); !date.IsZero() {
+	if date := ServerTime(d.Path); !date.IsZero() {
 		if date.Before(now) {
 			return date
 		}
@@ -197,7 +196,7 @@ func certainTime(d *dirfs.Dir, feed string) time.Time {
 			last = fi.ModTime()
 		}
 	}
-	if now.Sub(last) > servertime.MaxGap {
+	if now.Sub(last) > MaxClockGap {
 		return last
 	}
 	return now

@@ -15,7 +15,6 @@ import (
 	"github.com/lektordir/lektor/internal/dir/journal"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
-	"github.com/lektordir/lektor/internal/http/limiter"
 )
 
 // staging is the directory in which a transaction writes entries: tmp/$feed or tmp/$feed/;first.
@@ -91,7 +90,7 @@ func (s *staging) claim(ctx context.Context, identity string, after time.Time) (
 // background writes entries concurrently with the staging of more. All transactions of a writer
 // share limit; each entry that is being written has up to eight files open.
 type background struct {
-	limit  *limiter.Limiter
+	limit  chan struct{}
 	group  workers.Group
 	failed atomic.Bool // an entry could not be written
 }
@@ -114,18 +113,15 @@ func (s *staging) write(unique string, files iter.Seq2[string, []byte]) error {
 	if b.failed.Load() {
 		return s.wait()
 	}
-	place, err := b.limit.Acquire(context.Background(), "") // before the first file is opened
-	if err != nil {
-		return err
-	}
+	b.limit <- struct{}{} // before the first file is opened
 	// The first entry is written whole, because its title decides which files of delivered entries
 	// can be shared.
 	if err := u.create(files, s.hardlinks.known != nil); err != nil {
-		place.Release()
+		<-b.limit
 		return cmp.Or(err, u.close())
 	}
 	b.group.Go(func() error {
-		defer place.Release()
+		defer func() { <-b.limit }()
 		err := u.finish()
 		if err != nil {
 			b.failed.Store(true)

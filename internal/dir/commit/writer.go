@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/dir/dirfs"
-	"github.com/lektordir/lektor/internal/http/limiter"
 )
 
 // Writer delivers entries to a lektor-dir. If it is interrupted at any point, by SIGKILL, a full
@@ -41,7 +40,7 @@ type Writer struct {
 	delay time.Duration
 	slow  bool
 	warn  func(string)
-	limit *limiter.Limiter // bounds the entries written concurrently
+	limit chan struct{} // bounds the entries written concurrently
 
 	mu     sync.Mutex
 	cond   *sync.Cond
@@ -96,7 +95,7 @@ func NewWriter(d *dirfs.Dir, o Options) (*Writer, error) {
 			fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, because entries are renamed from one to the other", d.Path)
 	}
 	w := &Writer{d: d, delay: o.Delay, slow: o.SlowSync, warn: o.Warn,
-		limit: limiter.New(limiter.Options{All: dirfs.AtOnce, Each: dirfs.AtOnce}), done: make(chan struct{})}
+		limit: make(chan struct{}, dirfs.AtOnce), done: make(chan struct{})}
 	w.cond = sync.NewCond(&w.mu)
 	go w.run()
 	return w, nil

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/lektordir/lektor/internal/files/textfile"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // PlainText returns content as [Item].Text has it: text without the markup of HTML or XML and with

@@ -27,18 +27,24 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/servertime"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// RecordDate is like [servertime.Note], but fails if a link may lead out of the lektor-dir.
+// MaxClockGap is how far the clock may be ahead of the latest known time, for example [ServerTime], before
+// the user must confirm it.
+const MaxClockGap = commit.MaxClockGap
+
+// RecordDate is like [commit.RecordServerTime], but fails if a link may lead out of the lektor-dir.
 func RecordDate(d *lektordir.Dir, date, now time.Time) error {
 	if err := atomicfile.NoLinks(d.Path(), "etc", "etc/fetch"); err != nil {
 		return err
 	}
-	return servertime.Note(d.Path(), date, now)
+	return commit.RecordServerTime(d.Path(), date, now)
 }
+
+// ServerTime returns the greatest Date that [RecordDate] has recorded, or the zero time.
+func ServerTime(d *lektordir.Dir) time.Time { return commit.ServerTime(d.Path()) }
 
 // ListFile returns the path of the OPML list into which all imported lists were merged. An export
 // starts from it to preserve unknown elements.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/http/servertime"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -67,7 +66,7 @@ func TestRecordDate(t *testing.T) {
 		t.Fatal(err)
 	}
 	day := func(n int) time.Time { return time.Date(2026, 3, n, 12, 0, 0, 0, time.UTC) }
-	if got := servertime.Last(l.Path()); !got.IsZero() {
+	if got := ServerTime(l); !got.IsZero() {
 		t.Errorf("at first: %v", got)
 	}
 	for _, step := range []struct{ date, now, want time.Time }{
@@ -77,14 +76,14 @@ func TestRecordDate(t *testing.T) {
 		if err := RecordDate(l, step.date, step.now); err != nil {
 			t.Fatal(err)
 		}
-		if got := servertime.Last(l.Path()); !got.Equal(step.want) {
+		if got := ServerTime(l); !got.Equal(step.want) {
 			t.Errorf("after %v: %v, want %v", step.date, got, step.want)
 		}
 	}
 	if err := os.WriteFile(l.Join("etc/fetch/date"), []byte("soon\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if got := servertime.Last(l.Path()); !got.IsZero() {
+	if got := ServerTime(l); !got.IsZero() {
 		t.Errorf("damaged: %v", got)
 	}
 }

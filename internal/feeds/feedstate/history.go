@@ -16,9 +16,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/filelog"
-	"github.com/lektordir/lektor/internal/http/backoff"
-	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -46,7 +46,7 @@ const (
 const maxArchives = 64 << 20
 
 // retry is the backoff of automatic walks that end at the same archive.
-var retry = backoff.Backoff{Base: 24 * time.Hour, Cap: 30 * 24 * time.Hour}
+var retry = limiter.Backoff{Base: 24 * time.Hour, Cap: 30 * 24 * time.Hour}
 
 // History is the state of a feed's history, in the directory etc/history. To write, the caller must
 // hold the feed's lock.

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/text/errlist"
-	"github.com/lektordir/lektor/internal/text/tsv"
+	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -193,7 +193,7 @@ type arrival struct {
 func arrivedSince(d *lektordir.Dir, hash string, last time.Time) ([]arrival, error) {
 	first := !last.After(neverCompared)
 	refs, err := d.List(context.Background(), lektordir.ListOptions{Feeds: []string{hash}, Withdrawn: true})
-	for _, err := range errlist.Errors(err) {
+	for _, err := range humanize.Errors(err) {
 		if bad, ok := errors.AsType[*lektordir.MalformedError](err); !ok || !bad.NoEntry {
 			return nil, err
 		}
@@ -320,8 +320,8 @@ func parseMarks(data []byte) (marks []Mark) {
 		if len(fields) < 4 || CheckFlags(string(fields[0])) != nil {
 			continue
 		}
-		m := Mark{Flags: string(fields[0]), ID: tsv.Unescape(fields[1]), URL: tsv.Unescape(fields[2]),
-			Title: tsv.Unescape(fields[3])}
+		m := Mark{Flags: string(fields[0]), ID: textfile.Unescape(fields[1]), URL: textfile.Unescape(fields[2]),
+			Title: textfile.Unescape(fields[3])}
 		if len(fields) > 4 {
 			if n, err := strconv.ParseInt(string(fields[4]), 10, 64); err == nil {
 				m.Date = time.Unix(n, 0)
@@ -361,7 +361,7 @@ func formatMarks(marks []Mark) (b []byte, err error) {
 		begin := len(b)
 		b = append(b, m.Flags...)
 		for _, v := range []string{m.ID, m.URL, m.Title} {
-			b = tsv.Append(append(b, '\t'), strings.TrimSpace(v))
+			b = textfile.AppendField(append(b, '\t'), strings.TrimSpace(v))
 		}
 		if !m.Date.IsZero() {
 			b = strconv.AppendInt(append(b, '\t'), m.Date.Unix(), 10)

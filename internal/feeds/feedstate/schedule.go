@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/http/backoff"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
@@ -169,7 +169,7 @@ func (s *schedule) backoff(n int, retryAfter time.Duration) time.Duration {
 	if s.Rand != nil {
 		random = s.Rand
 	}
-	b := backoff.Backoff{Base: min(s.set.Interval(), most), Cap: most, Jitter: 0.25}
+	b := limiter.Backoff{Base: min(s.set.Interval(), most), Cap: most, Jitter: 0.25}
 	return max(s.set.Interval(), b.Wait(n, random(), min(retryAfter, httpmsg.MaxRetryAfter)))
 }
 

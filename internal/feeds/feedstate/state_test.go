@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 func load(t testing.TB, dir string) *State {

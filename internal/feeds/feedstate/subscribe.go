@@ -17,8 +17,8 @@ import (
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/feedurl"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -661,7 +661,7 @@ func Readable(d *lektordir.Dir, hash string) error {
 		_, err := atomicfile.Line(d.Join("src", hash, path))
 		bad = append(bad, err)
 	}
-	for _, err := range errlist.Errors(errors.Join(bad...)) {
+	for _, err := range humanize.Errors(errors.Join(bad...)) {
 		if _, ok := errors.AsType[syscall.Errno](err); ok && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -20,9 +20,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/testkit/server"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 // Validators are opaque bytes that are returned unchanged, after 200 and 304 alike.

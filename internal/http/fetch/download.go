@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 // Download describes a file to download, a part of which may be present.

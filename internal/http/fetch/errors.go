@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 // errDeadline is the cause of a context that ended by the deadline of the exchange.

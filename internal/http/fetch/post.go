@@ -13,8 +13,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 // MaxAnswer is the maximum number of bytes read of the response to a [Post]. The rest is ignored.

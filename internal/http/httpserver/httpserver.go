@@ -22,7 +22,6 @@ import (
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -149,7 +148,7 @@ func sockets(o Options, report Reporter) ([]net.Listener, error) {
 	case len(passed) == 0:
 		l, err := net.Listen("tcp", o.Address)
 		if err != nil {
-			return nil, cmdline.Hint(err, "choose another address or port with --listen")
+			return nil, addressError{err}
 		}
 		return []net.Listener{l}, nil
 	case o.Given:
@@ -162,6 +161,14 @@ func sockets(o Options, report Reporter) ([]net.Listener, error) {
 	}
 	return passed, nil
 }
+
+// addressError is the error of an address at which the server cannot listen.
+type addressError struct{ error }
+
+func (e addressError) Unwrap() error { return e.error }
+
+// Hint returns what the user can do, for package cmdline.
+func (e addressError) Hint() string { return "choose another address or port with --listen" }
 
 // Certificate returns a TLS configuration with a certificate from PEM files. The files are
 // read again when they change, so renewal needs no restart. If they cannot be read then, the old

@@ -1,4 +1,5 @@
-// Package limiter bounds how much is done at once: in all, and for one host or caller.
+// Package limiter bounds how much is done at once, in all and for one host or caller, and how soon a failed
+// operation is repeated.
 package limiter
 
 import (

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/protocol/opml"
-	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/protocol/query"
 )
 
 // Translate translates an expression of newsboat's filter language into the language of

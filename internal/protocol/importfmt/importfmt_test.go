@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/protocol/query"
 )
 
 func TestNewsboat(t *testing.T) {

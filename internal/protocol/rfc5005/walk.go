@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
 

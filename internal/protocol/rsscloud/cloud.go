@@ -15,8 +15,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 // A cloud reads the same request that an aggregator sent, by either protocol.

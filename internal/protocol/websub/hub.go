@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/fetch"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 const (

@@ -26,7 +26,7 @@ import (
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/files/watch"
 	"github.com/lektordir/lektor/internal/files/workers"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -314,7 +314,7 @@ func (c *Catalog) readFeed(ctx context.Context, at int, k *known) error {
 
 // failure returns an error of a listing without those about malformed names.
 func failure(err error) error {
-	return errors.Join(slices.DeleteFunc(errlist.Errors(err), func(err error) bool {
+	return errors.Join(slices.DeleteFunc(humanize.Errors(err), func(err error) bool {
 		return errors.As(err, new(*lektordir.MalformedError))
 	})...)
 }

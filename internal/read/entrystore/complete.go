@@ -6,8 +6,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
-	"github.com/lektordir/lektor/internal/http/feedurl"
-	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/protocol/query"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )

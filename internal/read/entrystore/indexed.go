@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/lektordir"
 )
 

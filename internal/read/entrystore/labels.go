@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/protocol/query"
 )
 
 // labelsFile has a line for each [Label]: the flag, a tab and the name. Other lines, such as those that

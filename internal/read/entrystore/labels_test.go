@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/protocol/query"
 )
 
 func TestLabels(t *testing.T) {

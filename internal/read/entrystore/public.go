@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/files/textfile"
-	"github.com/lektordir/lektor/internal/text/redact"
+	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -22,49 +22,51 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 	for _, s := range []*string{&p.Title, &p.ID, &p.Author, &p.Link, &p.Summary, &p.Comments, &p.Image, &p.Source.ID,
 		&p.Source.Title, &p.Source.Link, &p.Source.URL, &p.Rights,
 		&p.Source.Copyright, &p.Source.Image, &p.Source.Description} {
-		*s = redact.Text(*s)
+		*s = feedurl.RedactText(*s)
 	}
 	for _, s := range []*string{&p.Link, &p.Comments, &p.Image, &p.Source.Link, &p.Source.URL, &p.Source.Image} {
 		*s = Followable(*s)
 	}
 	if textfile.IsText(p.Type) {
-		p.Content = []byte(redact.Text(string(p.Content)))
+		p.Content = []byte(feedurl.RedactText(string(p.Content)))
 	}
 	p.Categories = slices.Clone(p.Categories)
 	for i, c := range p.Categories {
-		p.Categories[i] = redact.Text(c)
+		p.Categories[i] = feedurl.RedactText(c)
 	}
 	p.Terms = slices.Clone(p.Terms)
 	for i := range p.Terms {
 		c := &p.Terms[i]
 		for _, s := range []*string{&c.Name, &c.Scheme, &c.Label, &c.Term} {
-			*s = redact.Text(*s)
+			*s = feedurl.RedactText(*s)
 		}
 	}
 	p.Contributors = slices.Clone(p.Contributors)
 	for i, c := range p.Contributors {
-		p.Contributors[i] = redact.Text(c)
+		p.Contributors[i] = feedurl.RedactText(c)
 	}
 	p.Relations = slices.DeleteFunc(slices.Clone(p.Relations),
 		func(r lektordir.Relation) bool { return !feedconv.IsLink(r.URL) })
 	for i := range p.Relations {
 		r := &p.Relations[i]
-		r.Rel, r.URL, r.Title = redact.Text(r.Rel), redact.Text(r.URL), redact.Text(r.Title)
+		r.Rel, r.URL, r.Title = feedurl.RedactText(r.Rel), feedurl.RedactText(r.URL), feedurl.RedactText(r.Title)
 	}
 	p.InReplyTo = slices.Clone(p.InReplyTo)
 	for i := range p.InReplyTo {
 		r := &p.InReplyTo[i]
-		r.Ref, r.URL, r.Source = redact.Text(r.Ref), Followable(redact.Text(r.URL)), Followable(redact.Text(r.Source))
+		r.Ref = feedurl.RedactText(r.Ref)
+		r.URL, r.Source = Followable(feedurl.RedactText(r.URL)), Followable(feedurl.RedactText(r.Source))
 	}
 	p.People = slices.Clone(p.People)
 	for i := range p.People {
 		who := &p.People[i]
-		who.Name, who.Email, who.URL = redact.Text(who.Name), redact.Text(who.Email), Followable(redact.Text(who.URL))
+		who.Name, who.Email = feedurl.RedactText(who.Name), feedurl.RedactText(who.Email)
+		who.URL = Followable(feedurl.RedactText(who.URL))
 	}
 	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures),
 		func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
 	for i := range p.Enclosures {
-		p.Enclosures[i].URL = redact.Text(p.Enclosures[i].URL)
+		p.Enclosures[i].URL = feedurl.RedactText(p.Enclosures[i].URL)
 	}
 	return &p
 }

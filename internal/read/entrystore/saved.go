@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/protocol/query"
 )
 
 // savedDir holds the user's saved queries, a file each, named like the query.

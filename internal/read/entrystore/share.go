@@ -5,8 +5,8 @@ import (
 	"syscall"
 
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
-	"github.com/lektordir/lektor/internal/text/redact"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -45,7 +45,7 @@ func (h *Sharing) May(hash string) bool {
 		h.s.S.Report.Print(err)
 	} else if !may {
 		if h.omitted++; h.omitted == 1 {
-			h.first = redact.Text(h.s.Dir.FeedOf(lektordir.Ref{Feed: hash}).Title()) + " " + why
+			h.first = feedurl.RedactText(h.s.Dir.FeedOf(lektordir.Ref{Feed: hash}).Title()) + " " + why
 		}
 	}
 	return may

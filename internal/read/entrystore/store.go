@@ -29,12 +29,11 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/cli/feedcmd"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/workers"
-	"github.com/lektordir/lektor/internal/read/query"
-	"github.com/lektordir/lektor/internal/text/errlist"
+	"github.com/lektordir/lektor/internal/protocol/query"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -76,7 +75,7 @@ func Open(path string, now func() time.Time, s *cmdline.Streams) (*Store, error)
 	if now == nil {
 		now = time.Now
 	}
-	dir, err := feedcmd.OpenDir(path, &lektordir.Options{Now: now})
+	dir, err := cmdline.OpenDir(path, &lektordir.Options{Now: now})
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +135,7 @@ func (s *Store) ranks(hash string) map[string]int {
 // Report prints the errors of a walk of the lektor-dir: malformed entries as warnings, others as
 // errors.
 func (s *Store) Report(err error) {
-	for _, e := range errlist.Errors(err) {
+	for _, e := range humanize.Errors(err) {
 		switch {
 		case malformed(e):
 			s.malformed.Warn("%v; skipped", e)
@@ -157,7 +156,7 @@ func malformed(err error) bool {
 // Usable reports whether an entry could be read, given the error of reading it, and prints the error.
 // I/O errors are failures; others, for example a directory in the place of a file, are warnings.
 func (s *Store) Usable(err error) bool {
-	for _, e := range errlist.Errors(err) {
+	for _, e := range humanize.Errors(err) {
 		if _, ok := errors.AsType[syscall.Errno](e); ok {
 			s.Report(e)
 		} else {
@@ -171,7 +170,7 @@ func (s *Store) Usable(err error) bool {
 // error for each entry, given by its key. It returns any other err, and an error because this process
 // is out of memory or descriptors, which is not about the files.
 func (s *Store) dropOptional(err error, key string) error {
-	all := errlist.Errors(err)
+	all := humanize.Errors(err)
 	for _, e := range all {
 		_, system := errors.AsType[syscall.Errno](e)
 		if bad, ok := errors.AsType[*lektordir.MalformedError](e); !ok || !bad.Optional || system && s.Strict ||

@@ -136,7 +136,7 @@ var siblings = map[string][]string{
 // directory only through lektordir.
 var (
 	beneath = []string{"internal/dir/dirfs", "internal/dir/journal", "internal/dir/commit", "internal/dir/stage"}
-	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/read/undo", "internal/read/query",
+	viewers = []string{"internal/app/viewer", "internal/app/pages", "internal/read/undo", "internal/protocol/query",
 		"internal/content/mailmsg", "internal/read/index"}
 )
 
@@ -160,8 +160,13 @@ var arrows = []struct {
 		return below(a.from, "lektordir") && a.to == "feedconv" || below(a.from, "feedconv") && a.to == "lektordir"
 	}, "the public packages do not know each other"},
 	{func(a arrow) bool {
-		return !a.test && a.from == "internal/cli/cmdline" && (a.to == "lektordir" || a.to == "internal/http/fetch")
-	}, "a command line knows no feeds; internal/cli/feedcmd does"},
+		return !a.test && a.from == "internal/cli/cmdline" && a.to == "internal/http/fetch"
+	},
+		"not every command makes requests; those of internal/cli/fetchcmd do"},
+	{func(a arrow) bool {
+		from, to := roomOf(a.from), roomOf(a.to)
+		return !a.test && from != "" && to != "" && from != to && !slices.Contains(rooms[from], to)
+	}, "the table of rooms does not have it"},
 	{func(a arrow) bool { return !a.test && below(a.to, beneath...) && below(a.from, viewers...) },
 		"viewers see a lektor-dir by package lektordir alone"},
 	{func(a arrow) bool { return below(a.to, "cmd") }, "commands are the outermost layer"},
@@ -355,6 +360,8 @@ func run() ([]string, error) {
 		found, failed := missing(".", page)
 		all, err = append(all, found...), errors.Join(err, failed)
 	}
+	found, failed := plan(".")
+	all, err = append(all, found...), errors.Join(err, failed)
 	slices.Sort(all)
 	return slices.Compact(all), err
 }

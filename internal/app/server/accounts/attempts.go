@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/http/backoff"
 	"github.com/lektordir/lektor/internal/http/httpserver"
+	"github.com/lektordir/lektor/internal/http/limiter"
 )
 
 // LimitedError is the error of a network from which too many wrong passwords came.
@@ -30,7 +30,7 @@ const (
 )
 
 // wrongWait is the wait after each further wrong password.
-var wrongWait = backoff.Backoff{Base: time.Second, Cap: mostWait}
+var wrongWait = limiter.Backoff{Base: time.Second, Cap: mostWait}
 
 // attempts counts the wrong passwords of each network. A limit by user would let anybody lock
 // a user out.

@@ -23,8 +23,8 @@ import (
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/read/query"
 	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/lektordir"
 )

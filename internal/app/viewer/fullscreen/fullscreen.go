@@ -17,7 +17,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/cli/feedcmd"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -50,7 +49,7 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 		s.OutIsTerminal() {
 		s.Report.Info("there is no lektor-dir at %s. Make one? [y/N]", o.Dir)
 		if answer, _ := bufio.NewReader(s.In).ReadString('\n'); strings.HasPrefix(strings.ToLower(answer), "y") {
-			if _, err = feedcmd.CreateDir(o.Dir, nil); err == nil {
+			if _, err = cmdline.CreateDir(o.Dir, nil); err == nil {
 				v, err = o.Open(nil, cmdline.PrinterOptions{}, s)
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/read/query"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -29,11 +29,10 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
-	"github.com/lektordir/lektor/internal/http/backoff"
-	"github.com/lektordir/lektor/internal/http/feedurl"
+	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/protocol/archive"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/text/redact"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -107,7 +106,7 @@ var errMoved = errors.New("the entries change while they are published")
 
 // untilSettled is how long publish waits after each attempt, six seconds in all: while
 // another process expires or replaces thousands of entries, each attempt meets some of them.
-var untilSettled = backoff.Backoff{Steps: []time.Duration{
+var untilSettled = limiter.Backoff{Steps: []time.Duration{
 	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond,
 	1500 * time.Millisecond, 3 * time.Second,
 }}
@@ -581,7 +580,7 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
 		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
-		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), Published: r.Published(),
+		Authors: personsOf(e, lektordir.RoleAuthor, feedurl.RedactText(r.Author())), Published: r.Published(),
 		Updated:    e.Updated,
 		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: cmp.Or(e.Language, r.Feed().Language),
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
@@ -620,7 +619,7 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 		return out
 	}
 	f := r.Feed()
-	out.Source = &feedconv.Source{ID: feedurl.Public(f.ID), Title: redact.Text(f.Name),
+	out.Source = &feedconv.Source{ID: feedurl.Public(f.ID), Title: feedurl.RedactText(f.Name),
 		Link: entrystore.Followable(feedurl.Public(f.Link))}
 	out.Source.URL = p.fetchedFrom(r.Ref.Feed, f.ID)
 	return out

@@ -19,7 +19,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/backoff"
+	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )
@@ -187,8 +187,8 @@ func TestPublishMeanwhile(t *testing.T) {
 		return atomicfile.WriteUnsynced(path, data)
 	}
 	o.PerPage = 3
-	defer func(b backoff.Backoff) { untilSettled = b }(untilSettled)
-	untilSettled = backoff.Backoff{Steps: []time.Duration{1, 1, 1, 1}}
+	defer func(b limiter.Backoff) { untilSettled = b }(untilSettled)
+	untilSettled = limiter.Backoff{Steps: []time.Duration{1, 1, 1, 1}}
 	var hint *cmdline.HintError
 	if err := Publish(t.Context(), o, f.Streams("")); !errors.As(err, &hint) || !strings.Contains(err.Error(), "change") {
 		t.Errorf("it ended with %v", err)

@@ -16,7 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/filelog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/text/tsv"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // The entries that rules have seen are recorded in
@@ -53,7 +53,7 @@ type progress struct {
 
 // write appends the line of an entry.
 func (p progress) write(b *bytes.Buffer, key string) {
-	b.WriteString(p.word + "\t" + tsv.Escape(key))
+	b.WriteString(p.word + "\t" + textfile.Escape(key))
 	if p.word == "run" || p.word == "later" {
 		b.WriteString("\t" + strconv.Itoa(p.n))
 	}
@@ -130,7 +130,7 @@ func (r *ruled) read(data []byte) {
 				continue
 			}
 		}
-		r.progress[tsv.UnescapeName([]byte(f[1]))] = p
+		r.progress[textfile.UnescapeName([]byte(f[1]))] = p
 	}
 }
 

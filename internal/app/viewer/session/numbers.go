@@ -16,7 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/text/tsv"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -82,7 +82,7 @@ func (v *Session) readState(name string) ([]string, error) {
 	}
 	lines := strings.Split(string(data), "\n")
 	for i, line := range lines {
-		lines[i] = tsv.UnescapeName([]byte(line))
+		lines[i] = textfile.UnescapeName([]byte(line))
 	}
 	return lines[:len(lines)-1], err
 }
@@ -91,7 +91,7 @@ func (v *Session) readState(name string) ([]string, error) {
 func (v *Session) SaveList(list []*entrystore.Record) {
 	var b bytes.Buffer
 	for _, r := range list {
-		b.WriteString(tsv.Escape(r.Ref.Path()) + "\n")
+		b.WriteString(textfile.Escape(r.Ref.Path()) + "\n")
 	}
 	if err := v.writeState("list", b.Bytes()); err != nil {
 		v.S.Report.Warn("the numbers cannot be used, because saving them failed: %v", err)
@@ -109,7 +109,7 @@ func (v *Session) LastList() ([]string, error) {
 
 // SetCurrent saves the entry that "." refers to.
 func (v *Session) SetCurrent(r lektordir.Ref) error {
-	return v.writeState("current", []byte(tsv.Escape(r.Path())+"\n"))
+	return v.writeState("current", []byte(textfile.Escape(r.Path())+"\n"))
 }
 
 // Current returns the path of the entry shown last, "" if there is none.

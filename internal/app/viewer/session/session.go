@@ -11,9 +11,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/read/index"
-	"github.com/lektordir/lektor/internal/read/query"
 )
 
 // Common are the options of every command.

@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/read/query"
+	"github.com/lektordir/lektor/internal/protocol/query"
 )
 
 // finder is a search in the text of the open entry.

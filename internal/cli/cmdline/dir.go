@@ -1,6 +1,4 @@
-// Package feedcmd holds the common parts of the command lines of programs that work on a
-// lektor-dir. Package cmdline is for all programs.
-package feedcmd
+package cmdline
 
 import (
 	"errors"
@@ -10,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -19,7 +16,7 @@ import (
 func OpenDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 	d, err := lektordir.Open(path, opts)
 	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil {
-		return nil, cmdline.Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
+		return nil, Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
 	}
 	return d, err
 }
@@ -31,15 +28,15 @@ func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 		return d, err
 	}
 	// If the path is mistyped, a directory of other files must not get four more directories.
-	if names, _ := os.ReadDir(path); len(names) > 0 && !begun(names) {
-		return nil, cmdline.Hint(fmt.Errorf("%s holds other files and is not a lektor-dir", path),
+	if names, _ := os.ReadDir(path); len(names) > 0 && !hasPart(names) {
+		return nil, Hint(fmt.Errorf("%s holds other files and is not a lektor-dir", path),
 			"choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
 	}
 	return lektordir.Create(path, opts)
 }
 
-// begun reports whether a directory has a part of a lektor-dir, or only hidden files.
-func begun(names []fs.DirEntry) bool {
+// hasPart reports whether a directory has a part of a lektor-dir, or only hidden files.
+func hasPart(names []fs.DirEntry) bool {
 	hidden := true
 	for _, n := range names {
 		if slices.Contains([]string{"tmp", "new", "cur", "src", "etc"}, n.Name()) {

@@ -1,8 +1,4 @@
-// Package tsv escapes fields of lines with tabs between them, so that a field can hold any text.
-// A backslash, a tab, a newline and a carriage return are written as \\, \t, \n and \r; other
-// characters stay. The output of -o tsv and the extras of an entry (lektor-dir(5)) have this
-// form.
-package tsv
+package textfile
 
 import (
 	"bytes"
@@ -11,16 +7,18 @@ import (
 
 const special = "\\\t\n\r"
 
-// Escape returns text as a field.
+// Escape returns text as a field of a line with tabs between fields, which can so hold any text. It writes
+// a backslash, a tab, a newline and a carriage return as \\, \t, \n and \r; other characters stay. The
+// output of -o tsv and the extras of an entry (lektor-dir(5)) have this form.
 func Escape(s string) string {
 	if !strings.ContainsAny(s, special) {
 		return s
 	}
-	return string(Append(make([]byte, 0, len(s)+16), s))
+	return string(AppendField(make([]byte, 0, len(s)+16), s))
 }
 
-// Append appends text to b as a field.
-func Append(b []byte, s string) []byte {
+// AppendField appends text to b as a field.
+func AppendField(b []byte, s string) []byte {
 	for {
 		i := strings.IndexAny(s, special)
 		if i < 0 {

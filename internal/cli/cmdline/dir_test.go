@@ -1,4 +1,4 @@
-package feedcmd
+package cmdline
 
 import (
 	"os"

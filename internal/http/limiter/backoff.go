@@ -1,5 +1,4 @@
-// Package backoff computes the time to wait before a failed operation is repeated.
-package backoff
+package limiter
 
 import "time"
 

@@ -1,4 +1,4 @@
-package tsv
+package textfile
 
 import (
 	"os/exec"
@@ -57,8 +57,8 @@ func FuzzField(f *testing.F) {
 		if strings.ContainsAny(field, "\t\n\r") {
 			t.Errorf("Escape(%q) is %q", s, field)
 		}
-		if got := string(Append([]byte("x"), s)); got != "x"+field {
-			t.Errorf("Append returns %q, Escape %q", got, field)
+		if got := string(AppendField([]byte("x"), s)); got != "x"+field {
+			t.Errorf("AppendField returns %q, Escape %q", got, field)
 		}
 		if utf8.ValidString(s) {
 			if got := Unescape([]byte(field)); got != s {

@@ -1,21 +1,20 @@
-// Package errlist splits errors that errors.Join has joined.
-package errlist
+package humanize
 
 import (
 	"errors"
 	"reflect"
 )
 
-var kind = reflect.TypeOf(errors.Join(errors.New("")))
+var joined = reflect.TypeOf(errors.Join(errors.New("")))
 
-// Errors returns the joined errors in order, at any depth. For nil it returns nil, and for any
+// Errors returns the errors that errors.Join has joined, in order and at any depth. For nil it returns nil, and for any
 // other error only err. An error of fmt.Errorf that wraps several errors counts as one, since it
 // has its own text.
 func Errors(err error) []error {
 	switch {
 	case err == nil:
 		return nil
-	case reflect.TypeOf(err) != kind:
+	case reflect.TypeOf(err) != joined:
 		return []error{err}
 	}
 	var out []error

@@ -1,5 +1,4 @@
-// Package redact removes user names and passwords from text that others may see.
-package redact
+package feedurl
 
 import (
 	"regexp"
@@ -12,9 +11,9 @@ var userinfo = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b([a-z][a-z0-9+.-]*://)[^/?#\s"'<>\\]*@`)
 })
 
-// Text removes user name and password from each URL within a text, such as the content of an
+// RedactText removes user name and password from each URL within a text, such as the content of an
 // entry or a message.
-func Text(text string) string {
+func RedactText(text string) string {
 	if strings.IndexByte(text, '@') < 0 {
 		return text
 	}

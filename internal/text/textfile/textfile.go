@@ -1,5 +1,5 @@
-// Package textfile makes text valid for the files of a lektor-dir: UTF-8 without NUL, and one
-// line for a file of one line.
+// Package textfile makes text valid for files: UTF-8 without NUL, one line for a file of one line, and
+// fields between tabs.
 package textfile
 
 import (

@@ -1,8 +1,8 @@
-package redact
+package feedurl
 
 import "testing"
 
-func TestText(t *testing.T) {
+func TestRedactText(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                                "",
 		"http://a.example/@b":             "http://a.example/@b",
@@ -10,8 +10,8 @@ func TestText(t *testing.T) {
 		`<a href="HTTP://ann:s3@cret@a.example/x?y=@z">`: `<a href="HTTP://a.example/x?y=@z">`,
 		"http://ann@a ftp://b:c@d:1/e":                   "http://a ftp://d:1/e",
 	} {
-		if got := Text(in); got != want {
-			t.Errorf("Text(%q) = %q, want %q", in, got, want)
+		if got := RedactText(in); got != want {
+			t.Errorf("RedactText(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

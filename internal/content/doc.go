@@ -1,0 +1,11 @@
+// Package content is the room of the contents of entries, made safe: HTML, text for a terminal, mail. It
+// holds the style sheet of all pages that lektor makes. It may import text, lektordir and feedconv.
+package content
+
+import _ "embed" // for StyleSheet
+
+// StyleSheet is the style sheet of the site of lektor-pages html, the page of a hub, and that of
+// lektor-view stats. It is readable on a phone, and has dark colours for readers who prefer them.
+//
+//go:embed style.css
+var StyleSheet string
