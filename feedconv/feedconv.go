@@ -8,12 +8,8 @@
 // [EncodeAtom], [EncodeRSS] and [EncodeJSON] for writing, [Extension] for what other vocabularies
 // say, and [PlainText] for what entries say without their markup.
 //
-// gofeed's types lack fields for parts of XML documents. These are read from tidy's tree:
-// extensions, in their order and with the namespaces of their attributes; attributes of feeds and
-// entries, including rdf:about and xml:lang (except xml:lang of an Atom feed); the types of Atom's
-// titles, subtitles, summaries and rights; the second and further authors of an RSS item; and the
-// URL of a relative guid. Long contents and summaries bypass gofeed, which would return them
-// unchanged but slowly. JSON is read without gofeed.
+// gofeed maps the elements of RSS and Atom themselves. Modules, dates, contents, extensions, and the
+// elements of Atom that may stand in RSS, too, are read from tidy's tree. JSON is read without gofeed.
 //
 // All functions are safe for concurrent use. No document makes them panic, hang, or use more memory
 // than a small multiple of [Options.MaxBytes]. A program that reads many documents concurrently
