@@ -18,10 +18,10 @@ func atomFeed(a *atom.Feed, doc *tidy.Document, opts Options) *Feed {
 	f := &Feed{
 		Format:      Atom10,
 		ID:          own.value("id"),
-		Title:       text{a.Title, atomType(n.Child("title").Attr("type"))}.title(),
-		Description: text{a.Subtitle, atomType(n.Child("subtitle", "tagline").Attr("type"))}.plain(),
+		Title:       atomText(a.Title, n.Child("title")).title(),
+		Description: atomText(a.Subtitle, n.Child("subtitle", "tagline")).plain(),
 		Language:    a.Language,
-		Copyright:   text{a.Rights, atomType(n.Child("rights", "copyright").Attr("type"))}.title(),
+		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).title(),
 		Image:       cmp.Or(own.value("logo"), own.value("icon")),
 		Authors:     atomPersons(own.all("author")),
 		Categories:  namesOf(atomCategories(own.all("category"))),
@@ -31,7 +31,8 @@ func atomFeed(a *atom.Feed, doc *tidy.Document, opts Options) *Feed {
 		f.Format = Atom03
 	}
 	if g := a.Generator; g != nil {
-		f.Generator = Generator{Name: oneLine(g.Value), URL: markup.Link(n.Child("generator").Attr("uri")), Version: oneLine(g.Version)}
+		f.Generator = Generator{Name: oneLine(g.Value), URL: markup.Link(n.Child("generator").Attr("uri")),
+			Version: oneLine(g.Version)}
 	}
 	f.Link = alternate(f.Links)
 	feedModules(f, n)
@@ -65,7 +66,7 @@ func atomEntry(a *atom.Entry, doc *tidy.Document, n *tidy.Node) *draft {
 			e.Authors = slices.Clone(e.Source.Authors) // RFC 4287, section 4.2.1
 		}
 	}
-	e.Rights = text{a.Rights, atomType(n.Child("rights", "copyright").Attr("type"))}.plain()
+	e.Rights = atomText(a.Rights, n.Child("rights", "copyright")).plain()
 	for _, s := range []string{module{n, vocab.Content}.value("encoded"), module{n, vocab.XHTML}.value("body")} {
 		d.contents = append(d.contents, text{s, markup.TypeHTML}.lines())
 	}
@@ -78,10 +79,10 @@ func atomSource(a *atom.Source, n *tidy.Node) *Source {
 	own := module{n, vocab.None}
 	list := links(own.all("link"))
 	src := &Source{
-		ID: own.value("id"), Title: text{a.Title, atomType(n.Child("title").Attr("type"))}.title(), Link: alternate(list),
+		ID: own.value("id"), Title: atomText(a.Title, n.Child("title")).title(), Link: alternate(list),
 		Image: cmp.Or(own.value("logo"), own.value("icon")), Authors: atomPersons(own.all("author")),
-		Description: text{a.Subtitle, atomType(n.Child("subtitle", "tagline").Attr("type"))}.plain(),
-		Copyright:   text{a.Rights, atomType(n.Child("rights", "copyright").Attr("type"))}.title(),
+		Description: atomText(a.Subtitle, n.Child("subtitle", "tagline")).plain(),
+		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).title(),
 	}
 	if i := slices.IndexFunc(list, func(l Link) bool { return l.Rel == "self" && l.Href != "" }); i >= 0 {
 		src.URL = list[i].Href

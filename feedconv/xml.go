@@ -351,14 +351,14 @@ func (d *draft) atom(m module) {
 		}
 	}
 	for _, t := range m.all("title") {
-		d.titles = append(d.titles, atomText(t))
+		d.titles = append(d.titles, atomText(t.Text, t))
 	}
 	for _, c := range m.all("content") {
-		d.contents = append(d.contents, atomText(c))
+		d.contents = append(d.contents, atomText(c.Text, c))
 		d.outOfLine(c)
 	}
 	for _, c := range m.all("summary") {
-		d.summaries = append(d.summaries, atomText(c))
+		d.summaries = append(d.summaries, atomText(c.Text, c))
 	}
 	d.published = append(d.published, m.value("published"), m.value("issued"))
 	d.updated = append(d.updated, m.value("updated"), m.value("modified"))
@@ -387,8 +387,8 @@ func (d *draft) outOfLine(c *tidy.Node) {
 	e.Enclosures = append(e.Enclosures, enclosure(src, kind, ""))
 }
 
-// atomText returns a text construct of Atom.
-func atomText(n *tidy.Node) text { return text{n.Value(), atomType(n.Attr("type"))} }
+// atomText returns a text construct of Atom. n has its type.
+func atomText(value string, n *tidy.Node) text { return text{value, atomType(n.Attr("type"))} }
 
 func atomPersons(list []*tidy.Node) []Person {
 	var out []Person
