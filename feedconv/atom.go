@@ -84,8 +84,8 @@ func atomSource(a *atom.Source, n *tidy.Node) *Source {
 		Description: atomText(a.Subtitle, n.Child("subtitle", "tagline")).plain(),
 		Copyright:   atomText(a.Rights, n.Child("rights", "copyright")).title(),
 	}
-	if i := slices.IndexFunc(list, func(l Link) bool { return l.Rel == "self" && l.Href != "" }); i >= 0 {
-		src.URL = list[i].Href
+	if i := slices.IndexFunc(list, func(l Link) bool { return l.Rel == "self" && l.URL != "" }); i >= 0 {
+		src.URL = list[i].URL
 	}
 	src.Updated, _ = firstDate([]string{own.value("updated"), own.value("modified")})
 	return src

@@ -191,7 +191,7 @@ func newest(f *Feed, s *survey) time.Time {
 func linkOf(f *Feed, rel string) string {
 	for _, l := range f.Links {
 		if l.Rel == rel {
-			return l.Href
+			return l.URL
 		}
 	}
 	return ""
@@ -278,7 +278,7 @@ func (x *xmlWriter) link(rel, href string, attributes ...string) {
 // links writes links of Atom.
 func (x *xmlWriter) links(name string, list []Link) {
 	for _, l := range list {
-		x.empty(name, "rel", l.Rel, "href", l.Href, "type", l.Type, "title", l.Title)
+		x.empty(name, "rel", l.Rel, "href", l.URL, "type", l.Type, "title", l.Title)
 	}
 }
 
@@ -372,7 +372,7 @@ func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.S
 // repliesTo writes the elements of RFC 4685.
 func (x *xmlWriter) repliesTo(e *Entry) {
 	for _, r := range e.InReplyTo {
-		x.empty(x.prefixes[vocab.Thr.URI()]+":in-reply-to", "ref", r.Ref, "href", r.Href, "type", r.Type, "source",
+		x.empty(x.prefixes[vocab.Thr.URI()]+":in-reply-to", "ref", r.Ref, "href", r.URL, "type", r.Type, "source",
 			r.Source)
 	}
 }

@@ -255,7 +255,7 @@ func generated(r *rand.Rand) *Feed {
 			}))
 		}
 		for range r.IntN(3) {
-			e.InReplyTo = uniqueReplies(append(e.InReplyTo, ReplyTo{Ref: fmt.Sprintf("urn:%d?a&\"b", r.IntN(3)), Href: []string{"", "http://example.com/p?a&b"}[r.IntN(2)]}))
+			e.InReplyTo = uniqueReplies(append(e.InReplyTo, ReplyTo{Ref: fmt.Sprintf("urn:%d?a&\"b", r.IntN(3)), URL: []string{"", "http://example.com/p?a&b"}[r.IntN(2)]}))
 		}
 		if r.IntN(3) == 0 {
 			e.Comments, e.Image = "http://example.com/c?a&b", "http://example.com/i.png?a&b"
@@ -332,8 +332,8 @@ func TestEncodeFeedFields(t *testing.T) {
 		ID: "urn:x", Title: "a <b> & c", Description: "d & <e>", Link: "http://example.com/", Language: "en", Image: "http://example.com/i.png",
 		Copyright: "© <me>", Generator: Generator{"g & h", "http://g.example/?a&b", "1 < 2"}, Authors: []Person{{Name: "Ann", Email: "ann@example.com"}}, Categories: []string{"a & b", "c"},
 		Updated: time.Unix(1e9, 0).UTC(), Published: time.Unix(1e8, 0).UTC(),
-		Links: []Link{{Rel: "self", Href: "http://example.com/feed?a&b", Type: "application/atom+xml", Title: "t & u"}, {Rel: "next", Href: "http://example.com/2"},
-			{Rel: "prev-archive", Href: "http://example.com/3"}, {Rel: "hub", Href: "http://hub.example.com/"}},
+		Links: []Link{{Rel: "self", URL: "http://example.com/feed?a&b", Type: "application/atom+xml", Title: "t & u"}, {Rel: "next", URL: "http://example.com/2"},
+			{Rel: "prev-archive", URL: "http://example.com/3"}, {Rel: "hub", URL: "http://hub.example.com/"}},
 		Clouds: []Cloud{{Domain: "rpc.example.com", Port: 5337, Path: "/pleaseNotify", Protocol: "http-post"}},
 		TTL:    time.Hour, SkipHours: []int{0, 5}, SkipDays: []time.Weekday{time.Sunday}, Complete: true, Archive: true, Expired: true,
 	}
@@ -344,7 +344,7 @@ func TestEncodeFeedFields(t *testing.T) {
 		RSS20: func(f *Feed) { f.ID, f.Expired = "", false },
 		JSONFeed: func(f *Feed) {
 			*f = Feed{Title: f.Title, Description: f.Description, Link: f.Link, Language: f.Language, Image: f.Image, Authors: f.Authors,
-				Links: []Link{{Rel: "self", Href: f.Links[0].Href, Type: "application/feed+json"}, f.Links[1], f.Links[3]}, Clouds: f.Clouds, Expired: true}
+				Links: []Link{{Rel: "self", URL: f.Links[0].URL, Type: "application/feed+json"}, f.Links[1], f.Links[3]}, Clouds: f.Clouds, Expired: true}
 		},
 	} {
 		want := *f

@@ -79,7 +79,7 @@ type (
 	}
 	jsonReplyTo struct {
 		Ref    string `json:"id"`
-		Href   string `json:"url,omitempty"`
+		URL    string `json:"url,omitempty"`
 		Type   string `json:"mime_type,omitempty"`
 		Source string `json:"source,omitempty"`
 	}
@@ -117,7 +117,7 @@ func jsonHead(f *Feed) *jsonFeedOut {
 	}
 	for _, l := range f.Links {
 		if l.Rel == "hub" {
-			out.Hubs = append(out.Hubs, jsonHubOut{Type: "WebSub", URL: l.Href})
+			out.Hubs = append(out.Hubs, jsonHubOut{Type: "WebSub", URL: l.URL})
 		}
 	}
 	for _, c := range f.Clouds {
@@ -164,7 +164,7 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 		out.Categories = append(out.Categories, jsonTermOut(c))
 	}
 	for _, l := range e.Links {
-		out.Links = append(out.Links, jsonLinkOut{l.Rel, l.Href, l.Type, l.Title})
+		out.Links = append(out.Links, jsonLinkOut{l.Rel, l.URL, l.Type, l.Title})
 	}
 	for _, r := range e.InReplyTo {
 		out.InReplyTo = append(out.InReplyTo, jsonReplyTo(r))

@@ -56,7 +56,7 @@ func ExampleEncodeRSS() {
 	feed := &feedconv.Feed{
 		Title: "Wren",
 		Link:  "https://example.org/",
-		Links: []feedconv.Link{{Rel: "self", Href: "https://example.org/feed"}},
+		Links: []feedconv.Link{{Rel: "self", URL: "https://example.org/feed"}},
 		Entries: []feedconv.Entry{{
 			ID:          "https://example.org/frost",
 			Link:        "https://example.org/frost",

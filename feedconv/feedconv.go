@@ -189,9 +189,9 @@ func (s *Source) empty() bool {
 }
 
 // ReplyTo is an entry, or another resource, that an entry replies to. Ref is its ID, byte for byte as
-// found, and never empty. The others are empty if they are unknown: Href is the URL of its page or
+// found, and never empty. The others are empty if they are unknown: URL is the URL of its page or
 // document, Type the MIME type of that, and Source the URL of a feed or entry document that has it.
-type ReplyTo struct{ Ref, Href, Type, Source string }
+type ReplyTo struct{ Ref, URL, Type, Source string }
 
 // Generator is the program that made a feed.
 type Generator struct{ Name, URL, Version string }
@@ -231,7 +231,7 @@ func (p Person) String() string {
 }
 
 // Link is an atom:link (RFC 4287, section 4.2.7). Rel is "alternate" if the element has no rel.
-type Link struct{ Rel, Href, Type, Title string }
+type Link struct{ Rel, URL, Type, Title string }
 
 // Cloud is an RSS cloud element, its attributes as found (rssCloud walkthrough, "The cloud
 // element"). Port is 0 if it is absent or not a number.

@@ -60,7 +60,7 @@ func (f *Feed) add(d *draft, document *url.URL, growth *int) bool {
 		if i < 0 {
 			return false
 		}
-		e.Link, e.ID = e.Links[i].Href, e.Links[i].Href
+		e.Link, e.ID = e.Links[i].URL, e.Links[i].URL
 	}
 	if lists {
 		f.warnOnce("an entry has more than %d authors, contributors, categories, enclosures, links or entries that it replies to; the rest was left out", maxList)
@@ -229,10 +229,10 @@ func finishFeed(f *Feed, opts Options) {
 	f.ID, f.Link, f.Image = markup.CleanLine(f.ID), markup.Link(f.Link), markup.Link(f.Image)
 	f.Title = f.cutTitle(f.Title)
 	f.Links = slices.DeleteFunc(f.Links, func(l Link) bool {
-		if markup.Link(l.Href) != "" {
+		if markup.Link(l.URL) != "" {
 			return false
 		}
-		l.Href = markup.CleanLine(l.Href)
+		l.URL = markup.CleanLine(l.URL)
 		f.Refused = append(f.Refused, l)
 		return true
 	})
@@ -325,16 +325,16 @@ func uniqueEnclosures(list []Enclosure) []Enclosure {
 // uniqueLinks drops repeated links, and links that a reader must not follow.
 func uniqueLinks(list []Link) []Link {
 	return unique(list, func(l *Link) (Link, bool) {
-		l.Href = markup.Link(l.Href)
-		return *l, l.Href != ""
+		l.URL = markup.Link(l.URL)
+		return *l, l.URL != ""
 	})
 }
 
 // uniqueReplies keeps the first ReplyTo with each Ref. If a feed has only the URL, that is the Ref.
 func uniqueReplies(list []ReplyTo) []ReplyTo {
 	return unique(list, func(r *ReplyTo) (string, bool) {
-		r.Href, r.Type, r.Source = markup.Link(r.Href), markup.CleanLine(r.Type), markup.Link(r.Source)
-		r.Ref = cmp.Or(markup.CleanLine(r.Ref), r.Href)
+		r.URL, r.Type, r.Source = markup.Link(r.URL), markup.CleanLine(r.Type), markup.Link(r.Source)
+		r.Ref = cmp.Or(markup.CleanLine(r.Ref), r.URL)
 		return r.Ref, r.Ref != ""
 	})
 }

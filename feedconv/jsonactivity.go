@@ -50,7 +50,7 @@ func (d *jsonDoc) activityStreams(top rawjson.Object) {
 	f.Updated, _ = firstDate([]string{top.Text("updated")})
 	f.Published, _ = firstDate([]string{top.Text("published")})
 	f.Link = d.pageURL(top.Get("url"))
-	f.link(Link{Rel: "next", Href: d.pageURL(top.Get("next"))})
+	f.link(Link{Rel: "next", URL: d.pageURL(top.Get("next"))})
 	items := top.Get("first").Object().Get("orderedItems", "items")
 	if items == nil {
 		items = top.Get("orderedItems", "items")

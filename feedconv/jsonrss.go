@@ -91,7 +91,7 @@ func (d *jsonDoc) cloud(v rawjson.Value) {
 func (d *jsonDoc) atomLink(v rawjson.Value) {
 	l := v.Object()
 	d.feed.link(Link{
-		Rel: linkRel(l.Text("rel")), Href: d.url(l.Text("href")), Type: markup.CleanLine(l.Text("type")),
+		Rel: linkRel(l.Text("rel")), URL: d.url(l.Text("href")), Type: markup.CleanLine(l.Text("type")),
 		Title: oneLine(l.Text("title")),
 	})
 }

@@ -115,7 +115,7 @@ func TestSourceHasNoAlternate(t *testing.T) {
 // nothing that a reader without namespaces takes for its author or link.
 func TestRSSForOtherReaders(t *testing.T) {
 	ann := Person{"Ann", "ann@example.org", "http://ann.example/"}
-	links := []Link{{Rel: "via", Href: "http://v.example/"}, {Rel: "related", Href: "http://r.example/"}, {Rel: "license", Href: "http://l.example/"}}
+	links := []Link{{Rel: "via", URL: "http://v.example/"}, {Rel: "related", URL: "http://r.example/"}, {Rel: "license", URL: "http://l.example/"}}
 	for _, c := range []struct {
 		authors    []Person
 		want, back string

@@ -53,7 +53,7 @@ func newDraft(doc *tidy.Document, n *tidy.Node) *draft {
 func repliesTo(n *tidy.Node) []ReplyTo {
 	var out []ReplyTo
 	for _, r := range n.All(vocab.Thr, "in-reply-to") {
-		out = append(out, ReplyTo{Ref: r.Attr("ref"), Href: r.Attr("href"), Type: r.Attr("type"),
+		out = append(out, ReplyTo{Ref: r.Attr("ref"), URL: r.Attr("href"), Type: r.Attr("type"),
 			Source: r.Attr("source")})
 	}
 	return out
@@ -136,7 +136,7 @@ func attrs(list []*tidy.Node, attributes ...string) []string {
 func links(list []*tidy.Node) []Link {
 	out := make([]Link, 0, len(list))
 	for _, l := range list {
-		out = append(out, Link{Rel: linkRel(l.Attr("rel")), Href: markup.CleanLine(cmp.Or(l.Attr("href"), l.Text)),
+		out = append(out, Link{Rel: linkRel(l.Attr("rel")), URL: markup.CleanLine(cmp.Or(l.Attr("href"), l.Text)),
 			Type: markup.CleanLine(l.Attr("type")), Title: oneLine(l.Attr("title"))})
 	}
 	return out
@@ -160,13 +160,13 @@ func alternate(links []Link) string {
 	var first string
 	for _, l := range links {
 		t := markup.MediaType(l.Type)
-		if l.Rel != "alternate" || markup.Link(l.Href) == "" || t == "application/ess" || t == "application/nno" {
+		if l.Rel != "alternate" || markup.Link(l.URL) == "" || t == "application/ess" || t == "application/nno" {
 			continue // ess and nno documents are not pages
 		}
 		if t == "" || markup.IsMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
-			return l.Href
+			return l.URL
 		}
-		first = cmp.Or(first, l.Href)
+		first = cmp.Or(first, l.URL)
 	}
 	return first
 }
@@ -345,9 +345,9 @@ func (d *draft) atom(m module) {
 	for i, n := range m.all("link") {
 		switch t := markup.MediaType(list[i].Type); {
 		case list[i].Rel == "enclosure":
-			e.Enclosures = append(e.Enclosures, enclosure(list[i].Href, list[i].Type, n.Attr("length")))
+			e.Enclosures = append(e.Enclosures, enclosure(list[i].URL, list[i].Type, n.Attr("length")))
 		case list[i].Rel == "replies" && e.Comments == "" && (t == "" || t == markup.TypeHTML || t == markup.TypeXHTML):
-			e.Comments = list[i].Href
+			e.Comments = list[i].URL
 		}
 	}
 	for _, t := range m.all("title") {

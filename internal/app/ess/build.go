@@ -172,8 +172,8 @@ func fromDocument(ctx context.Context, o BuildOptions, s *cmdline.Streams) error
 	}
 	url := o.URL
 	for _, l := range f.Links {
-		if url == "" && strings.EqualFold(l.Rel, "self") && feedurl.IsHTTP(l.Href) {
-			url = l.Href
+		if url == "" && strings.EqualFold(l.Rel, "self") && feedurl.IsHTTP(l.URL) {
+			url = l.URL
 		}
 	}
 	if url == "" {

@@ -170,10 +170,10 @@ func entryOf(e *feedconv.Entry) *lektordir.Entry {
 		to.Terms = append(to.Terms, lektordir.Category(c))
 	}
 	for _, l := range e.Links {
-		to.Relations = append(to.Relations, lektordir.Relation{Rel: l.Rel, URL: l.Href, Type: l.Type, Title: l.Title})
+		to.Relations = append(to.Relations, lektordir.Relation{Rel: l.Rel, URL: l.URL, Type: l.Type, Title: l.Title})
 	}
 	for _, r := range e.InReplyTo {
-		to.InReplyTo = append(to.InReplyTo, lektordir.ReplyTo{Ref: r.Ref, URL: r.Href, Type: r.Type, Source: r.Source})
+		to.InReplyTo = append(to.InReplyTo, lektordir.ReplyTo{Ref: r.Ref, URL: r.URL, Type: r.Type, Source: r.Source})
 	}
 	if e.Source != nil {
 		s := e.Source

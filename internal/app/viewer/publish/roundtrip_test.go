@@ -166,10 +166,10 @@ func randomFeed(r *rand.Rand) *feedconv.Feed {
 			e.Source.Authors = []feedconv.Person{{Name: "Eve"}, {Name: "Jim Roe", Email: "jim@s.example", URL: "http://s.example/~jim"}}[:1+r.IntN(2)]
 		}
 		for n := range r.IntN(3) {
-			e.Links = append(e.Links, feedconv.Link{Rel: some("related", "via", "license"), Href: fmt.Sprintf("http://l.example/%d?a&b", n), Type: some("", "text/html"), Title: some("", "R&D's")})
+			e.Links = append(e.Links, feedconv.Link{Rel: some("related", "via", "license"), URL: fmt.Sprintf("http://l.example/%d?a&b", n), Type: some("", "text/html"), Title: some("", "R&D's")})
 		}
 		for n := range r.IntN(3) {
-			e.InReplyTo = append(e.InReplyTo, feedconv.ReplyTo{Ref: fmt.Sprintf("urn:roundtrip:%d?a&b", n), Href: some("", "http://example.com/p?a&b"), Type: some("", "text/html"), Source: some("", "http://s.example/feed")})
+			e.InReplyTo = append(e.InReplyTo, feedconv.ReplyTo{Ref: fmt.Sprintf("urn:roundtrip:%d?a&b", n), URL: some("", "http://example.com/p?a&b"), Type: some("", "text/html"), Source: some("", "http://s.example/feed")})
 		}
 		e.Rights = some("", `© Ann, "all" rights & more`)
 		for n := range 1 + r.IntN(3) {
