@@ -323,8 +323,15 @@ func (d *draft) media(m module, depth int) {
 		e.Categories = append(e.Categories, mediaCategories(m)...)
 	}
 	for _, c := range slices.Concat(m.all("group"), m.all("content")) {
-		d.media(inside(c), depth+1)
+		if !isPicture(c) { // the title and the description in a picture are those of the picture
+			d.media(inside(c), depth+1)
+		}
 	}
+}
+
+// isPicture reports whether an element of Media RSS is a content that is an image.
+func isPicture(n *tidy.Node) bool {
+	return n.Name == "content" && (n.Attr("medium") == "image" || strings.HasPrefix(n.Attr("type"), "image/"))
 }
 
 // mediaType returns the MIME type of a Media RSS text, which says "plain" or
