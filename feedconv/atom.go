@@ -39,7 +39,7 @@ func atomFeed(a *atom.Feed, doc *tidy.Document, opts Options) *Feed {
 	terms := module{n, vocab.DCTerms}
 	f.Updated, _ = firstDate([]string{own.value("updated"), own.value("modified"), terms.value("modified"),
 		module{n, vocab.DC}.value("date")})
-	f.Published, _ = firstDate([]string{terms.value("issued")})
+	f.PubDate, _ = firstDate([]string{terms.value("issued")})
 
 	addAll(f, a.Entries, doc, opts, atomEntry)
 	return f

@@ -148,16 +148,16 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	out := &jsonFeedEntry{
 		ID: e.ID, URL: e.Link, Title: e.Title, Summary: PlainText(e.Summary, e.SummaryType),
 		Image: e.Image, Authors: jsonAuthors(e.Authors), Tags: e.Categories, Language: e.Language,
-		DatePublished: e.Published.UTC(), Rights: e.Rights, Comments: jsonCommentsOut{e.Comments},
+		DatePublished: e.PubDate.UTC(), Rights: e.Rights, Comments: jsonCommentsOut{e.Comments},
 		Podcast:    jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season},
 		Extensions: e.Extensions, Attributes: e.Attributes, Contributors: jsonAuthors(e.Contributors),
 	}
-	if markup.IsMarkup(e.ContentType) {
+	if markup.IsMarkup(e.Type) {
 		out.ContentHTML = &e.Content
 	} else {
 		out.ContentText = &e.Content
 	}
-	if !e.Updated.Equal(e.Published) {
+	if !e.Updated.Equal(e.PubDate) {
 		out.DateModified = e.Updated.UTC()
 	}
 	for _, c := range e.Terms {

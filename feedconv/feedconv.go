@@ -72,7 +72,7 @@ type Feed struct {
 	Authors     []Person
 	Categories  []string
 	Updated     time.Time // zero when unknown
-	Published   time.Time // zero when unknown
+	PubDate     time.Time // zero when unknown
 
 	// Links holds every atom:link of the feed (not of its entries), and the
 	// links of other formats that mean the same: JSON Feed's next_url and
@@ -129,9 +129,9 @@ type Entry struct {
 	Title string // plain text, one line; empty for micro-posts
 	// Content is as found, not sanitised, with the URLs in HTML made absolute. Their base is
 	// xml:base, a <base> in the HTML, Link if it is on the host of the feed or of its site, the
-	// site, or the URL of the document. ContentType is its MIME type: text/html, text/plain,
+	// site, or the URL of the document. Type is its MIME type: text/html, text/plain,
 	// application/xhtml+xml or another that the document states.
-	Content, ContentType string
+	Content, Type string
 	// Summary is set if the document has a summary that differs from the content. SummaryType is
 	// its MIME type.
 	Summary, SummaryType string
@@ -139,12 +139,12 @@ type Entry struct {
 	// Contributors are persons who contributed but are not authors (RFC 4287, section 4.2.3;
 	// dc:contributor).
 	Contributors []Person
-	// Published and Updated are in UTC. If one is missing, it is set to the other; if neither could
+	// PubDate and Updated are in UTC. If one is missing, it is set to the other; if neither could
 	// be read, both are zero.
-	Published, Updated time.Time
-	// PublishedRaw is the date as written, set only if the date could not be read.
-	PublishedRaw string
-	Categories   []string
+	PubDate, Updated time.Time
+	// PubDateRaw is the date as written, set only if the date could not be read.
+	PubDateRaw string
+	Categories []string
 	// Terms holds the categories that have more than a name, at most one for each name.
 	Terms      []Category
 	Enclosures []Enclosure

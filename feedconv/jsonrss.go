@@ -21,7 +21,7 @@ func (d *jsonDoc) rssInJSON(rss rawjson.Value) {
 	f.Language = element(channel, "language")
 	f.Copyright = PlainText(element(channel, "copyright"), markup.TypeHTML)
 	f.Generator = Generator{Name: titleText(element(channel, "generator"))}
-	f.Published, _ = firstDate([]string{element(channel, "pubDate")})
+	f.PubDate, _ = firstDate([]string{element(channel, "pubDate")})
 	f.Updated, _ = firstDate([]string{element(channel, "lastBuildDate"), element(channel, "dc:date")})
 	f.TTL = ttl(element(channel, "ttl"))
 	f.UpdateInterval = updateInterval(element(channel, "sy:updatePeriod"), element(channel, "sy:updateFrequency"))

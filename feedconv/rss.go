@@ -51,7 +51,7 @@ func rssFeed(r *rss.Feed, doc *tidy.Document, opts Options) *Feed {
 	}
 	f.Updated, _ = firstDate([]string{n.Child("lastbuilddate").Value(), terms.value("modified"),
 		module{n, vocab.DC}.value("date"), at.value("updated")})
-	f.Published, _ = firstDate([]string{n.Child("pubdate").Value(), terms.value("issued"), at.value("published")})
+	f.PubDate, _ = firstDate([]string{n.Child("pubdate").Value(), terms.value("issued"), at.value("published")})
 
 	addAll(f, r.Items, doc, opts, rssEntry)
 	return f

@@ -126,8 +126,8 @@ func document(f *feedconv.Feed, p lektordir.Policy, article func(i int) (Article
 // it is written.
 func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 	text := e.Content
-	if textfile.IsText(e.ContentType) {
-		text = feedconv.PlainText(text, e.ContentType)
+	if textfile.IsText(e.Type) {
+		text = feedconv.PlainText(text, e.Type)
 	}
 	var enclosures []string
 	for _, enc := range e.Enclosures {
@@ -135,7 +135,7 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 	}
 	return stage.Item{
 		GUID: e.GUID, Title: e.Title, Link: e.Link,
-		PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
+		PubDate: e.PubDate, PubDateRaw: e.PubDateRaw, Updated: e.Updated,
 		Text: text, Enclosures: enclosures,
 		Files: func(replaces string) iter.Seq2[string, []byte] {
 			to := entryOf(e)
@@ -152,8 +152,8 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 // entryOf returns an entry of a document in the form of a lektor-dir.
 func entryOf(e *feedconv.Entry) *lektordir.Entry {
 	to := &lektordir.Entry{
-		Title: e.Title, ID: e.ID, Type: e.ContentType, Link: e.Link,
-		PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
+		Title: e.Title, ID: e.ID, Type: e.Type, Link: e.Link,
+		PubDate: e.PubDate, PubDateRaw: e.PubDateRaw, Updated: e.Updated,
 		Categories: e.Categories, Comments: e.Comments,
 
 		Content: []byte(e.Content),

@@ -19,11 +19,11 @@ func sample() *feedconv.Feed {
 		Links: []feedconv.Link{{Rel: "self", URL: "https://e/archive-0001"}, {Rel: "current", URL: "https://e/i?a&b"}, {Rel: "prev-archive", URL: "https://e/0"}},
 		Entries: []feedconv.Entry{
 			{
-				ID: "urn:1", Title: "<id>a</id>", Content: `<audio><source src="x"/></audio><source>y</source>`, ContentType: "application/xhtml+xml", Published: day, Updated: day.Add(time.Hour),
+				ID: "urn:1", Title: "<id>a</id>", Content: `<audio><source src="x"/></audio><source>y</source>`, Type: "application/xhtml+xml", PubDate: day, Updated: day.Add(time.Hour),
 				Language: "fr", Categories: []string{"c"}, Duration: time.Minute, Source: &feedconv.Source{ID: "urn:s", Title: "S", URL: "https://s/"},
 				Authors: []feedconv.Person{{Name: "<updated>"}}, Enclosures: []feedconv.Enclosure{{URL: "https://e/m", Type: "a/b", Length: 1}},
 			},
-			{ID: "2", Title: "<guid>", Content: "plain", ContentType: "text/plain", Published: day, Updated: day, Source: &feedconv.Source{URL: "https://s/"}},
+			{ID: "2", Title: "<guid>", Content: "plain", Type: "text/plain", PubDate: day, Updated: day, Source: &feedconv.Source{URL: "https://s/"}},
 		},
 	}
 }
@@ -75,7 +75,7 @@ func TestRead(t *testing.T) {
 			for name, change := range map[string]func(*feedconv.Entry){
 				"title":   func(e *feedconv.Entry) { e.Title += "!" },
 				"content": func(e *feedconv.Entry) { e.Content = strings.ReplaceAll(e.Content, "a", "b") },
-				"date":    func(e *feedconv.Entry) { e.Published = e.Published.Add(time.Second) },
+				"date":    func(e *feedconv.Entry) { e.PubDate = e.PubDate.Add(time.Second) },
 			} {
 				if alone(change) == e.Digest {
 					t.Errorf("%s: entry %d is the same version when %s changes", format, i, name)

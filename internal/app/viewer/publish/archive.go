@@ -255,7 +255,7 @@ func digest(r *entrystore.Record, e *feedconv.Entry) string {
 	add := func(name string, values ...string) { addTo(h, name, values) }
 	add("title", e.Title)
 	add("link", e.Link)
-	add("content", e.ContentType, e.Content)
+	add("content", e.Type, e.Content)
 	add("summary", e.Summary)
 	add("author", own.Author)
 	add("contributors", people(e.Contributors)...)
@@ -280,7 +280,7 @@ func digest(r *entrystore.Record, e *feedconv.Entry) string {
 		add("podcast", e.Duration.String(), fmt.Sprint(e.Episode), fmt.Sprint(e.Season))
 	}
 	if !own.PubDate.IsZero() { // else it is that of the delivery
-		add("dates", e.Published.UTC().Format(time.RFC3339Nano), e.Updated.UTC().Format(time.RFC3339Nano))
+		add("dates", e.PubDate.UTC().Format(time.RFC3339Nano), e.Updated.UTC().Format(time.RFC3339Nano))
 	}
 	return fmt.Sprintf("%.16x", h.Sum(nil))
 }

@@ -579,9 +579,9 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 	e := entrystore.Public(r.Get(0))
 	out := feedconv.Entry{
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
-		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
+		Content: string(e.Content), Type: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
-		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), Published: r.Published(),
+		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), PubDate: r.Published(),
 		Updated:    e.Updated,
 		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: cmp.Or(e.Language, r.Feed().Language),
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
@@ -594,7 +594,7 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 	}
 	out.Contributors = personsOf(e, lektordir.RoleContributor, e.Contributors...)
 	if out.Updated.IsZero() {
-		out.Updated = out.Published
+		out.Updated = out.PubDate
 	}
 	if format == feedconv.Atom10 {
 		out.ID = iri(r.Feed().ID, e.ID)

@@ -122,7 +122,7 @@ func kept(e *feedconv.Entry, format string) map[string]any {
 	return map[string]any{
 		"authors": inParts(persons), "contributors": inParts(contributors), "categories": fmt.Sprintf("%q", e.Categories),
 		"enclosures": fmt.Sprintf("%v", enclosures), "comments": e.Comments, "image": e.Image, "language": e.Language, "duration": e.Duration,
-		"episode": e.Episode, "season": e.Season, "source": fmt.Sprintf("%+v", source), "source authors": authors, "terms": fmt.Sprintf("%q", terms), "link": e.Link, "title": e.Title, "published": e.Published.UTC(), "links": fmt.Sprintf("%q", links), "replies": fmt.Sprintf("%q", e.InReplyTo), "rights": e.Rights,
+		"episode": e.Episode, "season": e.Season, "source": fmt.Sprintf("%+v", source), "source authors": authors, "terms": fmt.Sprintf("%q", terms), "link": e.Link, "title": e.Title, "published": e.PubDate.UTC(), "links": fmt.Sprintf("%q", links), "replies": fmt.Sprintf("%q", e.InReplyTo), "rights": e.Rights,
 	}
 }
 
@@ -154,7 +154,7 @@ func randomFeed(r *rand.Rand) *feedconv.Feed {
 		at := time.Unix(1_600_000_000+int64(i)*1000, 0).UTC()
 		e := feedconv.Entry{
 			ID: fmt.Sprintf("urn:roundtrip:%d", i), Title: fmt.Sprintf("Entry %d's \"title\" & more", i), Link: fmt.Sprintf("http://example.com/%d?a&b", i),
-			Content: "<p>Text</p>", ContentType: "text/html", Published: at, Updated: at,
+			Content: "<p>Text</p>", Type: "text/html", PubDate: at, Updated: at,
 			Comments: some("", "http://example.com/c?a&b"), Image: some("", "http://example.com/i.png"), Language: some("", "de-AT"),
 			Duration: time.Duration(r.IntN(3)) * time.Minute, Episode: r.IntN(3), Season: r.IntN(2),
 			Source: &feedconv.Source{ID: "urn:s", Title: some("Elsewhere", "R&D's"), URL: "http://s.example/feed", Link: "http://s.example/"},
