@@ -256,7 +256,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
-	if state.Failures() > 0 && !state.Due(p.common.now()) && !t.named {
+	if state.Schedule.Failures() > 0 && !state.Schedule.Due(p.common.now()) && !t.named {
 		p.mu.Lock()
 		p.postponed++
 		p.mu.Unlock()

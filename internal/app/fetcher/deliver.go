@@ -204,7 +204,7 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 		return "", sum, err
 	}
 	defer s.Close()
-	policy := s.st.OnUpdate()
+	policy := s.st.Settings.OnUpdate()
 	old, _ := r.Dir.ReadFeed(s.hash)
 	if old == nil {
 		old = &lektordir.Feed{}

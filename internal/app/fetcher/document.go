@@ -114,7 +114,7 @@ func (s *session) document(doc []byte, req *httpmsg.Request, resp *httpmsg.Respo
 // filter does not run in the [parser.withPlace] of doc, as it may be slow, and its output may be
 // larger than doc.
 func (s *session) filtered(ctx context.Context, feedURL string, doc []byte) (out []byte, err error) {
-	filter := s.st.Filter()
+	filter := s.st.Settings.Filter()
 	if filter == "" {
 		return doc, nil
 	}
@@ -128,7 +128,7 @@ func (s *session) filtered(ctx context.Context, feedURL string, doc []byte) (out
 // parse parses doc, which filtered returned. url and h are its URL and response header.
 func (s *session) parse(doc []byte, url string, h textproto.MIMEHeader) (*feedconv.Feed, error) {
 	contentType := h.Get("Content-Type")
-	if s.st.Filter() != "" {
+	if s.st.Settings.Filter() != "" {
 		contentType = ""
 	}
 	return s.r.parser.read(doc, url, contentType, h)
@@ -136,7 +136,7 @@ func (s *session) parse(doc []byte, url string, h textproto.MIMEHeader) (*feedco
 
 // trusted returns an error if the feed has a filter that other users may have written.
 func (s *session) trusted() error {
-	if s.st.Filter() == "" {
+	if s.st.Settings.Filter() == "" {
 		return nil
 	}
 	return feedstate.Trusted(s.r.Dir, s.hash, "filter")

@@ -85,7 +85,7 @@ func (w *wantedPage) has() bool {
 // fullText fetches the pages of the entries that are about to be delivered, and of entries
 // delivered without their article. The error is a local one, or the context's.
 func (v *visit) fullText() error {
-	policy := v.st.OnUpdate()
+	policy := v.st.Settings.OnUpdate()
 	wanted, err := delivery.Wanted(v.txn, v.feed, policy, dates(feedstate.HistoryOf(v.r.Dir, v.hash)))
 	if err != nil {
 		return err
@@ -246,7 +246,7 @@ func (f *fullText) get(list []*wantedPage) error {
 	v := f.v
 	ctx, cancel := context.WithTimeoutCause(v.ctx, v.r.pagesTime, errPagesTime)
 	defer cancel()
-	f.document = cmp.Or(v.resp.FinalURL, v.st.Document()) // State is not safe for concurrent use
+	f.document = cmp.Or(v.resp.FinalURL, v.st.Document.URL()) // State is not safe for concurrent use
 	g := workers.Limited(pagesAtOnce)
 	for _, w := range list {
 		g.Go(func() error { return f.one(ctx, w) })

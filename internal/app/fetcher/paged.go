@@ -21,7 +21,7 @@ const AllPages = -1
 func (w *walk) pages(ctx context.Context) error {
 	linked := w.h.Linked()
 	guessed := linked.Kind == rfc5005.Plain && linked.Next != ""
-	next, from := linked.Next, w.st.Document()
+	next, from := linked.Next, w.st.Document.URL()
 	visited := map[string]bool{rfc5005.Normal(from): true, rfc5005.Normal(w.req.URL): true}
 	if next == "" {
 		w.r.report.Info("%s: it has no pages", w.name)
@@ -66,7 +66,7 @@ func (w *walk) pages(ctx context.Context) error {
 		w.enqueue(next, rfc5005.Stored{}, feed)
 		from, next = linked.URL, linked.Next
 		if next == "" && guessed {
-			next = rfc5005.PageURL(w.st.Document(), page+1)
+			next = rfc5005.PageURL(w.st.Document.URL(), page+1)
 		}
 	}
 	if err := w.deliver(ctx, rfc5005.Baseline{}); err != nil {

@@ -58,8 +58,8 @@ func (r *Runner) state(hash string) (*feedstate.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	st.DefaultInterval = r.opts.Interval
-	st.Limits = fmt.Sprintf("%s=%d", FlagMaxEntries, cmp.Or(r.opts.MaxEntries, feedconv.DefaultMaxEntries))
+	st.Settings.DefaultInterval = r.opts.Interval
+	st.Document.Limits = fmt.Sprintf("%s=%d", FlagMaxEntries, cmp.Or(r.opts.MaxEntries, feedconv.DefaultMaxEntries))
 	return st, nil
 }
 
@@ -148,7 +148,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 // [delivery.Options].
 func (s *session) stage(ctx context.Context, feed *feedconv.Feed,
 	article func(int) (delivery.Article, bool, error)) (stage.Result, error) {
-	p := s.st.OnUpdate()
+	p := s.st.Settings.OnUpdate()
 	h := feedstate.HistoryOf(s.r.Dir, s.hash)
 	// If the document is truncated or limited, the rest is unknown, maybe with the mark that the
 	// feed is complete.

@@ -114,7 +114,7 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 	case err != nil:
 		return entrystore.FeedHint(err)
 	case o.Key == "":
-		for _, key := range feedstate.Settings {
+		for _, key := range feedstate.SettingNames {
 			err = errors.Join(err, o.print(s, d, hash, key, key+"\t"))
 		}
 		return err
@@ -202,7 +202,7 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 		set = feedstate.Restore
 	}
 	url := values["url"]
-	for _, key := range feedstate.Settings {
+	for _, key := range feedstate.SettingNames {
 		if values[key] == "" || url != "" && (key == "url" || key == "origin") {
 			continue
 		}

@@ -141,7 +141,7 @@ func (r *Runner) reschedule(hash string) {
 		return // another process has locked the feed, and sets the time itself
 	}
 	defer s.Close()
-	if err := s.st.Reschedule(); err != nil {
+	if err := s.st.Schedule.Reschedule(); err != nil {
 		r.report.Warn("src/%s: %v", hash, err)
 	}
 }

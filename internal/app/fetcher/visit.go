@@ -151,7 +151,7 @@ func (v *visit) begin() *Outcome {
 	if v.marked, err = feedstate.TakeMarker(v.r.Dir, v.hash); err != nil {
 		v.r.report.Warn("%v", err)
 	}
-	if v.t.reason < Forced && !v.marked && !v.st.Due(v.r.now()) {
+	if v.t.reason < Forced && !v.marked && !v.st.Schedule.Due(v.r.now()) {
 		return skipped()
 	}
 	if v.req, err = v.st.Request(); errors.Is(err, fs.ErrNotExist) {
@@ -369,9 +369,9 @@ func lacks(l, old feedstate.Linked) bool {
 
 // baseline returns the baseline of a feed whose document names archives for the first time.
 func (v *visit) baseline(l feedstate.Linked) rfc5005.Baseline {
-	if v.st.ReadBefore() {
+	if v.st.Document.ReadBefore() {
 		// Archives were added since the last visit. Entries published before it are not new.
-		return rfc5005.Baseline{Since: v.st.LastRead()}
+		return rfc5005.Baseline{Since: v.st.Document.LastRead()}
 	}
 	return rfc5005.Baseline{URL: l.Prev, Since: v.began}
 }
@@ -386,7 +386,7 @@ func (v *visit) walk(read bool) bool {
 		return true
 	}
 	h := feedstate.HistoryOf(v.r.Dir, v.hash)
-	due, whole := h.WalkDue(v.r.now(), v.st.Document(), v.req.URL)
+	due, whole := h.WalkDue(v.r.now(), v.st.Document.URL(), v.req.URL)
 	if whole && h.Exists() {
 		if err := v.recordWhole(h, read); err != nil {
 			v.r.report.Warn("%s: %v", v.name, err)
@@ -418,7 +418,7 @@ func (v *visit) deliver() *Outcome {
 		return v.local(err)
 	}
 	v.out = v.txn.Outcome(v.out)
-	first := v.st.Checked().IsZero()
+	first := v.st.Schedule.Checked().IsZero()
 	v.fetched.Read(hints)
 	if !v.marked && !first && len(v.out.New)+len(v.out.Updated) > 0 {
 		// Record the time, so that the listener learns that a notification was missed.

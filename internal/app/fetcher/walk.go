@@ -202,7 +202,7 @@ func (w *walk) archives(ctx context.Context) error {
 // follow fetches the archives, and collects those whose entries must be delivered. The recorded
 // archives in again are requested once more.
 func (w *walk) follow(ctx context.Context, again []string) (*rfc5005.Walk, error) {
-	walk, err := w.h.Walk(w.r.now(), w.t.want.Archives, w.st.Document(), w.req.URL)
+	walk, err := w.h.Walk(w.r.now(), w.t.want.Archives, w.st.Document.URL(), w.req.URL)
 	if err != nil {
 		return nil, err
 	}
@@ -470,7 +470,7 @@ func (w *walk) document(ctx context.Context, url string) (*feedconv.Feed, error)
 // are new.
 func (w *walk) stageQueued(ctx context.Context, b rfc5005.Baseline, feed *feedconv.Feed, nearness int,
 	p *queuedDoc) (stage.Result, error) {
-	policy := w.st.OnUpdate()
+	policy := w.st.Settings.OnUpdate()
 	old := map[string]bool{}
 	if b.Set() {
 		arrived, err := delivery.Arrived(w.txn, feed)

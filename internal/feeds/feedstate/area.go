@@ -17,12 +17,14 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// area is a directory with one value per file, and changes that are not saved yet.
+// Values is a directory with one value per file, and changes that are not saved yet.
 //
 // A file is read when it is first used, if it existed when the directory was listed. An invalid value
 // is ignored with a warning, and the file stays. Unknown files are ignored.
-type area struct {
-	dir        string
+type Values struct {
+	Dir string
+	// Secret reports whether only the user may read a value.
+	Secret     func(name, value string) bool
 	names      map[string]bool
 	read       map[string]string    // values on disk; "" if absent
 	changed    map[string]string    // values to save; "" to remove
@@ -30,14 +32,14 @@ type area struct {
 	warnings   []string
 	warned     map[string]bool
 	readErrors map[string]error // files that exist but could not be read
-	// secret reports whether only the user may read a value.
-	secret func(name, value string) bool
 }
 
-func loadArea(dir string) (*area, error) {
-	a := &area{
-		secret: secret,
-		dir:    dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
+// LoadValues loads the values of a directory. It fails if one of the last three names of its path is a
+// symbolic link, because saving might write elsewhere.
+func LoadValues(dir string) (*Values, error) {
+	a := &Values{
+		Secret: secret,
+		Dir:    dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
 		times: map[string]time.Time{}, warned: map[string]bool{}, readErrors: map[string]error{},
 	}
 	for i, p := 0, filepath.Clean(dir); i < 3; i, p = i+1, filepath.Dir(p) {
@@ -55,27 +57,56 @@ func loadArea(dir string) (*area, error) {
 	return a, err
 }
 
-// get returns the value of a file without its newline, "" if it does not exist.
-func (a *area) get(name string) string {
+// Path returns the path of a file.
+func (a *Values) Path(name string) string { return filepath.Join(a.Dir, name) }
+
+// Has reports whether a file exists, even if it is empty.
+func (a *Values) Has(name string) bool { return a.names[name] }
+
+// Warnings returns a message for each value that was ignored.
+func (a *Values) Warnings() []string { return a.warnings }
+
+// ReadError returns the error of reading a file that exists.
+func (a *Values) ReadError(name string) error { return a.readErrors[name] }
+
+// Changed returns a value that is not saved yet.
+func (a *Values) Changed(name string) (value string, ok bool) {
+	value, ok = a.changed[name]
+	return value, ok
+}
+
+// Forget forgets the change of a value that is not saved yet.
+func (a *Values) Forget(name string) { delete(a.changed, name) }
+
+// MakeDir creates the directory, if there are changes to save and it has no files.
+func (a *Values) MakeDir() error {
+	if len(a.changed)+len(a.times) == 0 || len(a.names) > 0 {
+		return nil
+	}
+	return os.MkdirAll(a.Dir, 0o777)
+}
+
+// Get returns the value of a file without its newline, "" if it does not exist.
+func (a *Values) Get(name string) string {
 	if v, ok := a.changed[name]; ok {
 		return v
 	}
-	return a.disk(name)
+	return a.Stored(name)
 }
 
-// disk is like get, but ignores changes that are not saved.
-func (a *area) disk(name string) string {
+// Stored is like Get, but ignores changes that are not saved.
+func (a *Values) Stored(name string) string {
 	if v, ok := a.read[name]; ok {
 		return v
 	}
 	v := ""
 	if a.names[name] {
-		b, err := atomicfile.Read(filepath.Join(a.dir, name), maxFile)
+		b, err := atomicfile.Read(a.Path(name), maxFile)
 		switch {
 		case err == nil:
 			v = strings.TrimSuffix(string(b), "\n")
 		case !errors.Is(err, fs.ErrNotExist):
-			a.malformed(name, err.Error())
+			a.Ignore(name, err.Error())
 			if errno := unix.Errno(0); errors.As(err, &errno) && errno != unix.EISDIR {
 				a.readErrors[name] = err
 			}
@@ -85,30 +116,31 @@ func (a *area) disk(name string) string {
 	return v
 }
 
-// put sets a value to be saved; "" removes it.
-func (a *area) put(name, value string) {
-	if a.disk(name) == value && (value != "" || !a.names[name]) {
+// Put sets a value to be saved; "" removes it.
+func (a *Values) Put(name, value string) {
+	if a.Stored(name) == value && (value != "" || !a.names[name]) {
 		delete(a.changed, name)
 		return
 	}
 	a.changed[name] = value
 }
 
-func (a *area) number(name string) int {
-	v := a.get(name)
+// Number returns the value of a file that is a number, else 0.
+func (a *Values) Number(name string) int {
+	v := a.Get(name)
 	if v == "" {
 		return 0
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 0 {
-		a.malformed(name, fmt.Sprintf("%q is not a number", termsafe.Brief(v)))
+		a.Ignore(name, fmt.Sprintf("%q is not a number", termsafe.Brief(v)))
 		return 0
 	}
 	return n
 }
 
-// save writes those of the named files that have changed, in the order of the arguments.
-func (a *area) save(names ...string) error {
+// Save writes those of the named files that have changed, in the order of the arguments.
+func (a *Values) Save(names ...string) error {
 	var errs []error
 	for _, name := range names {
 		if value, ok := a.changed[name]; ok {
@@ -118,9 +150,9 @@ func (a *area) save(names ...string) error {
 	return errors.Join(errs...)
 }
 
-func (a *area) store(name, value string) (err error) {
-	path := filepath.Join(a.dir, name)
-	if value != "" && a.secret(name, value) {
+func (a *Values) store(name, value string) (err error) {
+	path := a.Path(name)
+	if value != "" && a.Secret(name, value) {
 		if err := guard(path); err != nil {
 			return err
 		}
@@ -135,65 +167,81 @@ func (a *area) store(name, value string) (err error) {
 		err = atomicfile.WriteUnsynced(path, []byte(value+"\n"))
 	}
 	if err == nil {
-		a.stored(name, value)
+		a.SetStored(name, value)
 	}
 	return err
 }
 
-// storeDurably is store with a sync. The caller guards a secret value.
-func (a *area) storeDurably(name, value string) (err error) {
-	path := filepath.Join(a.dir, name)
+// Write stores a value with a sync; "" removes it. The caller must guard a secret value.
+func (a *Values) Write(name, value string) (err error) {
+	path := a.Path(name)
 	if value == "" {
 		err = atomicfile.Remove(path)
 	} else {
 		err = atomicfile.Write(path, []byte(value+"\n"))
 	}
 	if err == nil {
-		a.stored(name, value)
+		a.SetStored(name, value)
 	}
 	return err
 }
 
-// stored records that a file has a value on disk; "" means that it does not exist.
-func (a *area) stored(name, value string) {
+// SetStored records that a file has a value on disk; "" means that it does not exist.
+func (a *Values) SetStored(name, value string) {
 	delete(a.changed, name)
 	a.names[name] = value != ""
 	a.read[name] = value
 }
 
-func (a *area) malformed(name, what string) {
+// Ignore adds the warning that a value is ignored, once for each file.
+func (a *Values) Ignore(name, what string) {
 	if !a.warned[name] {
 		a.warned[name] = true
-		a.warnings = append(a.warnings, fmt.Sprintf("%s is ignored: %s", filepath.Join(a.dir, name), what))
+		a.warnings = append(a.warnings, fmt.Sprintf("%s is ignored: %s", a.Path(name), what))
 	}
 }
 
-func (a *area) duration(name string) time.Duration {
-	v := a.get(name)
+// Duration returns the value of a file that is an interval, else 0.
+func (a *Values) Duration(name string) time.Duration {
+	v := a.Get(name)
 	if v == "" {
 		return 0
 	}
 	d, err := humanize.ParseInterval(v)
 	if err != nil {
-		a.malformed(name, err.Error())
+		a.Ignore(name, err.Error())
 	}
 	return d
 }
 
-// time returns the modification time of a file; ok is false if it does not exist.
-func (a *area) time(name string) (t time.Time, ok bool) {
+// Time returns the modification time of a file; ok is false if it does not exist.
+func (a *Values) Time(name string) (t time.Time, ok bool) {
 	if t, ok := a.times[name]; ok {
 		return t, true
 	}
 	if !a.names[name] {
 		return time.Time{}, false
 	}
-	return mtime(filepath.Join(a.dir, name))
+	return mtime(a.Path(name))
 }
 
-// saveTime sets the modification time of a file, and creates an empty one if necessary.
-func (a *area) saveTime(name string, t time.Time) error {
-	path := filepath.Join(a.dir, name)
+// SetTime sets a modification time to be saved.
+func (a *Values) SetTime(name string, t time.Time) { a.times[name] = t }
+
+// SaveTimes saves the times of those of the named files that have a new one.
+func (a *Values) SaveTimes(names ...string) error {
+	var errs []error
+	for _, name := range names {
+		if t, ok := a.times[name]; ok {
+			errs = append(errs, a.SaveTime(name, t))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// SaveTime sets the modification time of a file, and creates an empty one if necessary.
+func (a *Values) SaveTime(name string, t time.Time) error {
+	path := a.Path(name)
 	ts, err := unix.TimeToTimespec(t)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -218,6 +266,20 @@ func (a *area) saveTime(name string, t time.Time) error {
 	delete(a.times, name)
 	a.names[name] = true
 	return nil
+}
+
+// Drop removes files, and forgets their changes.
+func (a *Values) Drop(names ...string) error {
+	var errs []error
+	for _, name := range names {
+		delete(a.changed, name)
+		delete(a.times, name)
+		if a.read[name] = ""; a.names[name] {
+			errs = append(errs, remove(a.Path(name)))
+			a.names[name] = false
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func mtime(path string) (time.Time, bool) {

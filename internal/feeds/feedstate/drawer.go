@@ -103,12 +103,12 @@ func stateDir(d *lektordir.Dir, hash string) string { return areaDir(d, hash, "f
 
 // OnUpdateOf returns the setting on-update of a feed. It fails if the setting cannot be read.
 func OnUpdateOf(d *lektordir.Dir, hash string) (lektordir.Policy, error) {
-	a, err := loadArea(stateDir(d, hash))
+	a, err := LoadValues(stateDir(d, hash))
 	if err != nil {
 		return "", err
 	}
-	v := loadSettings(a).OnUpdate()
-	return v, a.readErrors[fileOnUpdate]
+	v := readSettings(a).OnUpdate()
+	return v, a.ReadError(fileOnUpdate)
 }
 
 // Load loads the state of a feed. If the feed has none, the state is empty. Load fails if etc/fetch,

@@ -59,11 +59,11 @@ func FuzzSchedule(f *testing.F) {
 			t.Fatal(err)
 		}
 		s.NotModified(noon, &httpmsg.Response{Status: 304, Header: h, Received: noon})
-		if d := s.Next().Sub(noon); d < DefaultInterval || d > MaxDelay {
+		if d := s.Schedule.Next().Sub(noon); d < DefaultInterval || d > MaxDelay {
 			t.Errorf("next is in %v", d)
 		}
-		s.Failed(noon, &httpmsg.StatusError{Status: 503, RetryAfter: httpmsg.RetryAfter(h, noon)})
-		if d := s.Next().Sub(noon); d < DefaultInterval || d > httpmsg.MaxRetryAfter {
+		s.Schedule.Failed(noon, &httpmsg.StatusError{Status: 503, RetryAfter: httpmsg.RetryAfter(h, noon)})
+		if d := s.Schedule.Next().Sub(noon); d < DefaultInterval || d > httpmsg.MaxRetryAfter {
 			t.Errorf("next is in %v", d)
 		}
 	})

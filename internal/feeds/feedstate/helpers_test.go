@@ -73,7 +73,7 @@ func value(t testing.TB, dir, name string) string {
 }
 
 // Next returns when the feed is due, zero for at once.
-func (s *schedule) Next() time.Time { t, _ := s.time(fileNext); return t }
+func (s *Schedule) Next() time.Time { t, _ := s.values.Time(fileNext); return t }
 
 // LastError returns the error of the last fetch, "" if it succeeded.
-func (s *schedule) LastError() string { return s.get(fileError) }
+func (s *Schedule) LastError() string { return s.values.Get(fileError) }

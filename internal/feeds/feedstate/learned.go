@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"time"
 
 	"github.com/lektordir/lektor/internal/http/httpmsg"
@@ -15,9 +14,9 @@ import (
 
 // lastDocument holds the validators of the last document, the digest of its body, and the URL,
 // filter and limits for which they are valid.
-type lastDocument struct {
-	*area
-	set *settings
+type Document struct {
+	values *Values
+	set    *Settings
 	// Limits is a text that names the limits for parsing. Validators and digest of a document that
 	// exceeded them ([httpmsg.Response].Short) are valid only for the same limits: if the user raises a
 	// limit, the document is read again.
@@ -26,31 +25,31 @@ type lastDocument struct {
 
 // Document returns the URL of the last document after redirects, or the URL of the feed if that is not
 // known, without a password.
-func (l *lastDocument) Document() string {
-	return feedurl.Public(cmp.Or(l.get(fileFinal), l.set.URL()))
+func (l *Document) URL() string {
+	return feedurl.Public(cmp.Or(l.values.Get(fileFinal), l.set.URL()))
 }
 
 // ReadBefore reports whether a document of the feed was ever parsed.
-func (l *lastDocument) ReadBefore() bool { return l.get(fileFrom) != "" }
+func (l *Document) ReadBefore() bool { return l.values.Get(fileFrom) != "" }
 
 // LastRead returns the time at which a changed document was last parsed, or zero if there was none.
-func (l *lastDocument) LastRead() time.Time { t, _ := l.time(fileBody); return t }
+func (l *Document) LastRead() time.Time { t, _ := l.values.Time(fileBody); return t }
 
 // SameBody reports whether resp has the body that was last parsed, and the filter is the same. If so, do
 // not parse it, but call [State.Unchanged].
-func (l *lastDocument) SameBody(resp *httpmsg.Response) bool {
-	return !resp.Truncated && l.get(fileBody) == resp.Digest() && l.current()
+func (l *Document) SameBody(resp *httpmsg.Response) bool {
+	return !resp.Truncated && l.values.Get(fileBody) == resp.Digest() && l.current()
 }
 
 // current reports whether validators and digest belong to the present url and filter, which the user may
 // have changed, and to a document that was parsed in full or under the present limits.
-func (l *lastDocument) current() bool {
-	return l.get(fileFrom) == l.from(l.set.URL(), false) || l.short()
+func (l *Document) current() bool {
+	return l.values.Get(fileFrom) == l.from(l.set.URL(), false) || l.short()
 }
 
 // from returns the value of fileFrom for a document from url. short reports whether the document exceeded
 // the limits.
-func (l *lastDocument) from(url string, short bool) string {
+func (l *Document) from(url string, short bool) string {
 	if f := l.set.Filter(); f != "" {
 		url = fmt.Sprintf("%s\t%x", url, sha256.Sum256([]byte(f)))
 	}
@@ -61,20 +60,20 @@ func (l *lastDocument) from(url string, short bool) string {
 }
 
 // short reports whether the last document exceeded the present limits.
-func (l *lastDocument) short() bool { return l.get(fileFrom) == l.from(l.set.URL(), true) }
+func (l *Document) short() bool { return l.values.Get(fileFrom) == l.from(l.set.URL(), true) }
 
 // record records validators and digest of a response with a document.
-func (l *lastDocument) record(resp *httpmsg.Response) {
+func (l *Document) record(resp *httpmsg.Response) {
 	var etag, modified, final, body, from string
 	if !resp.Truncated {
 		etag, modified, body, from = resp.ETag, resp.LastModified, resp.Digest(), l.from(l.set.URL(), resp.Short)
 		final = finalURL(resp.FinalURL, l.set.URL())
 	}
-	l.put(fileETag, etag)
-	l.put(fileModified, modified)
-	l.put(fileFinal, final)
-	l.put(fileBody, body)
-	l.put(fileFrom, from)
+	l.values.Put(fileETag, etag)
+	l.values.Put(fileModified, modified)
+	l.values.Put(fileFinal, final)
+	l.values.Put(fileBody, body)
+	l.values.Put(fileFrom, from)
 }
 
 // finalURL returns the value of fileFinal for the URL of a response: "" if it is the requested URL.
@@ -89,38 +88,38 @@ func finalURL(final, asked string) string {
 
 // move records that the feed has a new URL. The validators stay valid for the URL that sent them, which
 // is usually the new URL.
-func (l *lastDocument) move(asked, to *url.URL) {
+func (l *Document) move(asked, to *url.URL) {
 	if !l.current() {
 		return
 	}
-	final := l.get(fileFinal)
+	final := l.values.Get(fileFinal)
 	if final == "" {
 		from := *asked
 		from.User = nil
 		final = from.String()
 	}
-	l.put(fileFinal, finalURL(final, to.String()))
-	l.put(fileFrom, l.from(to.String(), l.short()))
+	l.values.Put(fileFinal, finalURL(final, to.String()))
+	l.values.Put(fileFrom, l.from(to.String(), l.short()))
 }
 
 // removeDocument removes validators and digest from disk before their URL changes. Otherwise a kill could
 // leave them with the new URL, to which they do not belong.
-func (l *lastDocument) removeDocument() error {
-	_, from := l.changed[fileFrom]
-	_, final := l.changed[fileFinal]
+func (l *Document) removeDocument() error {
+	_, from := l.values.Changed(fileFrom)
+	_, final := l.values.Changed(fileFinal)
 	if !from && !final {
 		return nil
 	}
 	for _, name := range []string{fileETag, fileModified, fileBody} {
-		if !l.names[name] {
+		if !l.values.Has(name) {
 			continue
 		}
-		value := l.get(name)
-		if err := remove(filepath.Join(l.dir, name)); err != nil {
+		value := l.values.Get(name)
+		if err := remove(l.values.Path(name)); err != nil {
 			return err
 		}
-		l.stored(name, "")
-		l.changed[name] = value
+		l.values.SetStored(name, "")
+		l.values.Put(name, value)
 	}
 	return nil
 }
@@ -128,11 +127,11 @@ func (l *lastDocument) removeDocument() error {
 // save writes the digest, and then the validators. With a validator, the server no longer sends an
 // unchanged document, so save writes validators only if the digest was saved, and if sure reports that
 // the caller has saved the rest of the state.
-func (l *lastDocument) save(sure bool) error {
-	err := l.area.save(fileFrom, fileFinal, fileBody)
+func (l *Document) save(sure bool) error {
+	err := l.values.Save(fileFrom, fileFinal, fileBody)
 	for _, name := range []string{fileETag, fileModified} {
-		if l.get(name) == "" || sure && err == nil {
-			err = errors.Join(err, l.area.save(name))
+		if l.values.Get(name) == "" || sure && err == nil {
+			err = errors.Join(err, l.values.Save(name))
 		}
 	}
 	return err

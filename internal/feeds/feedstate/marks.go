@@ -85,7 +85,7 @@ func AddMarks(d *lektordir.Dir, hash string, marks []Mark) error {
 }
 
 // HasMarks reports whether marks wait for entries of the feed, see [Mark].
-func (s *State) HasMarks() bool { return s.names[fileMarks] }
+func (s *State) HasMarks() bool { return s.values.Has(fileMarks) }
 
 // MarkArrived sets the flags of those entries of a feed for which marks wait, and removes these marks.
 // The first call reads all entries; later calls read those in new/ that were delivered since. A mark

@@ -216,7 +216,7 @@ func TestIntervals(t *testing.T) {
 			t.Errorf("%s by force: %v", c.set, err)
 		}
 		write(t, stateDir(d, s.Hash), fileInterval, c.file+"\n")
-		if got := load(t, stateDir(d, s.Hash)).Interval().String(); got != c.kept {
+		if got := load(t, stateDir(d, s.Hash)).Settings.Interval().String(); got != c.kept {
 			t.Errorf("a file with %s means %s, want %s", c.file, got, c.kept)
 		}
 	}

@@ -33,8 +33,8 @@ func (f *fetcher) run() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	s.Rand = func() float64 { return f.rand }
-	if !s.Due(f.clk.Now()) {
+	s.Schedule.Rand = func() float64 { return f.rand }
+	if !s.Schedule.Due(f.clk.Now()) {
 		f.t.Fatal("isDue and State.Due disagree")
 	}
 	req, err := s.Request()
@@ -44,10 +44,10 @@ func (f *fetcher) run() {
 	res, err := f.c.Get(f.t.Context(), req)
 	switch now := f.clk.Now(); {
 	case err != nil:
-		s.Failed(now, err)
+		s.Schedule.Failed(now, err)
 	case res.NotModified:
 		s.NotModified(now, res)
-	case s.SameBody(res):
+	case s.Document.SameBody(res):
 		s.Unchanged(now, res)
 	default:
 		s.Succeeded(now, res, f.hints)

@@ -38,17 +38,17 @@ type Hints struct {
 }
 
 // schedule holds the time at which a feed is due, and the responses and hints that determine it.
-type schedule struct {
-	*area
-	set *settings
+type Schedule struct {
+	values *Values
+	set    *Settings
 	// Rand returns the jitter, a number in [0, 1); nil means random.
 	Rand func() float64
 }
 
 // Due reports whether the feed must be fetched now: if `next` has passed or is missing, or if `checked` is
 // in the future by more than [clockSkew]. In that case the clock was set back, and `next` is not valid.
-func (s *schedule) Due(now time.Time) bool {
-	due, _ := isDue(s.time, now)
+func (s *Schedule) Due(now time.Time) bool {
+	due, _ := isDue(s.values.Time, now)
 	return due
 }
 
@@ -58,21 +58,21 @@ func (s *schedule) Due(now time.Time) bool {
 const clockSkew = 5 * time.Minute
 
 // Checked returns the time of the last request, zero if there was none.
-func (s *schedule) Checked() time.Time { t, _ := s.time(fileChecked); return t }
+func (s *Schedule) Checked() time.Time { t, _ := s.values.Time(fileChecked); return t }
 
 // Status returns the last HTTP status, or 0 if there was no response. A 304 after a success does not count.
-func (s *schedule) Status() int { return s.number(fileStatus) }
+func (s *Schedule) Status() int { return s.values.Number(fileStatus) }
 
 // Failures returns the number of failures since the last success.
-func (s *schedule) Failures() int { return s.number(fileFailures) }
+func (s *Schedule) Failures() int { return s.values.Number(fileFailures) }
 
 // Gone reports whether the server has responded with 410 Gone.
-func (s *schedule) Gone() bool { return s.get(fileGone) != "" }
+func (s *Schedule) Gone() bool { return s.values.Get(fileGone) != "" }
 
 // setHints sets the hints of a document.
-func (s *schedule) setHints(hints Hints) {
-	s.put(fileTTL, duration(hints.TTL))
-	s.put(fileUpdates, duration(hints.UpdateInterval))
+func (s *Schedule) setHints(hints Hints) {
+	s.values.Put(fileTTL, duration(hints.TTL))
+	s.values.Put(fileUpdates, duration(hints.UpdateInterval))
 	var hours, days []string
 	for _, h := range hints.SkipHours {
 		hours = append(hours, strconv.Itoa(h))
@@ -80,35 +80,35 @@ func (s *schedule) setHints(hints Hints) {
 	for _, d := range hints.SkipDays {
 		days = append(days, d.String())
 	}
-	s.put(fileHours, strings.Join(hours, " "))
-	s.put(fileDays, strings.Join(days, " "))
+	s.values.Put(fileHours, strings.Join(hours, " "))
+	s.values.Put(fileDays, strings.Join(days, " "))
 }
 
 // succeeded sets when the feed is due after a response with a known document.
-func (s *schedule) succeeded(now time.Time, resp *httpmsg.Response) {
-	s.put(fileError, "")
-	s.put(fileFailures, "")
-	s.put(fileGone, "")
-	fresh, ok := httpmsg.Seconds(s.get(fileMaxAge))
+func (s *Schedule) succeeded(now time.Time, resp *httpmsg.Response) {
+	s.values.Put(fileError, "")
+	s.values.Put(fileFailures, "")
+	s.values.Put(fileGone, "")
+	fresh, ok := httpmsg.Seconds(s.values.Get(fileMaxAge))
 	if _, has := httpmsg.MaxAge(resp.Header); !ok && !has {
 		fresh = httpmsg.ExpiresIn(resp.Header, resp.Received)
 	}
-	s.times[fileChecked] = now
-	s.times[fileNext] = s.after(now, max(fresh-httpmsg.Age(resp.Header), 0))
+	s.values.SetTime(fileChecked, now)
+	s.values.SetTime(fileNext, s.after(now, max(fresh-httpmsg.Age(resp.Header), 0)))
 }
 
 // after returns when the feed is due after a response at t that is fresh for the duration fresh.
-func (s *schedule) after(t time.Time, fresh time.Duration) time.Time {
-	server := max(fresh, s.duration(fileTTL), s.duration(fileUpdates))
+func (s *Schedule) after(t time.Time, fresh time.Duration) time.Time {
+	server := max(fresh, s.values.Duration(fileTTL), s.values.Duration(fileUpdates))
 	return s.skip(t.Add(max(s.set.Interval(), min(server, MaxDelay))))
 }
 
 // Reschedule computes and saves the time at which the feed is due. Call it if the user may have changed
 // the interval.
-func (s *schedule) Reschedule() error {
-	if checked, ok := s.time(fileChecked); ok && s.names[fileNext] && s.Failures() == 0 {
-		age, _ := httpmsg.Seconds(s.get(fileMaxAge))
-		return s.saveTime(fileNext, s.after(checked, age))
+func (s *Schedule) Reschedule() error {
+	if checked, ok := s.values.Time(fileChecked); ok && s.values.Has(fileNext) && s.Failures() == 0 {
+		age, _ := httpmsg.Seconds(s.values.Get(fileMaxAge))
+		return s.values.SaveTime(fileNext, s.after(checked, age))
 	}
 	return nil
 }
@@ -123,47 +123,47 @@ func (s *schedule) Reschedule() error {
 //
 // A 410 response marks the feed as gone. It is then fetched every [GoneDelay] until a response has a
 // document.
-func (s *schedule) Failed(now time.Time, err error) {
+func (s *Schedule) Failed(now time.Time, err error) {
 	var delay *httpmsg.HostDelayError
 	switch {
 	// Network timeouts match DeadlineExceeded, too.
 	case !httpmsg.Remote(err) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		return
 	case errors.As(err, &delay):
-		if next, ok := s.time(fileNext); !ok || next.Before(delay.Until) {
-			s.times[fileNext] = delay.Until
+		if next, ok := s.values.Time(fileNext); !ok || next.Before(delay.Until) {
+			s.values.SetTime(fileNext, delay.Until)
 		}
 		return
 	}
 
-	s.times[fileChecked] = now
-	s.put(fileError, termsafe.Brief(err.Error()))
+	s.values.SetTime(fileChecked, now)
+	s.values.Put(fileError, termsafe.Brief(err.Error()))
 
 	if network, ok := errors.AsType[*httpmsg.NetError](err); ok && network.Offline {
-		s.times[fileNext] = s.skip(now.Add(s.set.Interval()))
+		s.values.SetTime(fileNext, s.skip(now.Add(s.set.Interval())))
 		return
 	}
 	n := s.Failures() + 1
-	s.put(fileFailures, strconv.Itoa(n))
+	s.values.Put(fileFailures, strconv.Itoa(n))
 	var retryAfter time.Duration
 	if status, ok := errors.AsType[*httpmsg.StatusError](err); ok {
-		s.put(fileStatus, strconv.Itoa(status.Status))
+		s.values.Put(fileStatus, strconv.Itoa(status.Status))
 		retryAfter = status.RetryAfter
 		if status.Status == httpmsg.StatusGone && !s.Gone() {
-			s.put(fileGone, now.UTC().Format(time.RFC3339))
+			s.values.Put(fileGone, now.UTC().Format(time.RFC3339))
 		}
 	}
 	wait := s.backoff(n, retryAfter)
 	if s.Gone() {
 		wait = GoneDelay
 	}
-	s.times[fileNext] = s.skip(now.Add(wait))
+	s.values.SetTime(fileNext, s.skip(now.Add(wait)))
 }
 
 // backoff returns the time to wait after n failures. Jitter makes it up to a quarter longer, so that feeds
 // that failed together are not retried together. It is at least the interval and Retry-After; unless these
 // are longer, it is at most MaxDelay.
-func (s *schedule) backoff(n int, retryAfter time.Duration) time.Duration {
+func (s *Schedule) backoff(n int, retryAfter time.Duration) time.Duration {
 	const most = MaxDelay * 4 / 5 // with the jitter
 	random := rand.Float64
 	if s.Rand != nil {
@@ -175,16 +175,16 @@ func (s *schedule) backoff(n int, retryAfter time.Duration) time.Duration {
 
 // skip returns the first time from t on that is not in skipHours or skipDays. If these cover all times, it
 // returns t.
-func (s *schedule) skip(t time.Time) time.Time {
+func (s *Schedule) skip(t time.Time) time.Time {
 	var hours [24]bool
 	var days [7]bool
-	for f := range strings.FieldsSeq(s.get(fileHours)) {
+	for f := range strings.FieldsSeq(s.values.Get(fileHours)) {
 		// Old documents count from 1 to 24.
 		if h, err := strconv.Atoi(f); err == nil && h >= 0 && h <= 24 {
 			hours[h%24] = true
 		}
 	}
-	for f := range strings.FieldsSeq(s.get(fileDays)) {
+	for f := range strings.FieldsSeq(s.values.Get(fileDays)) {
 		for d := time.Sunday; d <= time.Saturday; d++ {
 			if strings.EqualFold(f, d.String()) {
 				days[d] = true
@@ -202,20 +202,9 @@ func (s *schedule) skip(t time.Time) time.Time {
 }
 
 // save writes everything except the times of the last request and of the next.
-func (s *schedule) save() error {
-	return s.area.save(fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileStatus, fileError, fileFailures,
+func (s *Schedule) save() error {
+	return s.values.Save(fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileStatus, fileError, fileFailures,
 		fileGone, fileMoved)
-}
-
-// saveTimes writes the times of the last request and of the next.
-func (s *schedule) saveTimes() error {
-	var errs []error
-	for _, name := range []string{fileChecked, fileNext} {
-		if t, ok := s.times[name]; ok {
-			errs = append(errs, s.saveTime(name, t))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // maxAge returns the max-age of h in seconds, "" if it has none.

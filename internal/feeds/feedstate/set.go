@@ -44,8 +44,8 @@ var allSettings = []setting{
 	{filePaused, pausedFile, false, oneOf("paused", "on", "off")},
 }
 
-// Settings holds the names of all settings.
-var Settings = func() (names []string) {
+// SettingNames holds the names of all settings.
+var SettingNames = func() (names []string) {
 	for _, s := range allSettings {
 		names = append(names, s.name)
 	}
@@ -81,7 +81,7 @@ func oneOf(name string, values ...string) func(string) error {
 type UnknownSettingError struct{ Key string }
 
 func (e *UnknownSettingError) Error() string {
-	return fmt.Sprintf("there is no setting %q; the settings are %s", e.Key, strings.Join(Settings, ", "))
+	return fmt.Sprintf("there is no setting %q; the settings are %s", e.Key, strings.Join(SettingNames, ", "))
 }
 
 // OfSubscriptions reports whether only a subscription uses a setting. The others also apply to the feeds

@@ -2,7 +2,6 @@ package feedstate
 
 import (
 	"cmp"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,16 +11,16 @@ import (
 )
 
 // settings holds the user's settings for a feed. A permanent redirect may change the URL, too.
-type settings struct {
-	*area
+type Settings struct {
+	values *Values
 	// DefaultInterval is the interval of feeds without one of their own; 0 means [DefaultInterval].
 	DefaultInterval time.Duration
 }
 
 // loadSettings returns the settings in an area.
-func loadSettings(a *area) *settings {
-	s := &settings{area: a}
-	a.secret = func(name, value string) bool {
+func readSettings(a *Values) *Settings {
+	s := &Settings{values: a}
+	a.Secret = func(name, value string) bool {
 		return secret(name, value) || slices.Contains(secretFiles, "etc/fetch/"+name) && s.withheld()
 	}
 	return s
@@ -29,29 +28,29 @@ func loadSettings(a *area) *settings {
 
 // URL returns the URL from which the feed is fetched, or "" if the feed is not subscribed to. It may
 // contain a password.
-func (s *settings) URL() string { return s.get(fileURL) }
+func (s *Settings) URL() string { return s.values.Get(fileURL) }
 
 // Filter returns the command that filters each document, or "".
-func (s *settings) Filter() string { return s.get(fileFilter) }
+func (s *Settings) Filter() string { return s.values.Get(fileFilter) }
 
 // OnUpdate returns the policy for changed entries; [lektordir.UpdateNew] is the default.
-func (s *settings) OnUpdate() lektordir.Policy {
-	v := cmp.Or(s.get(fileOnUpdate), string(lektordir.UpdateNew))
+func (s *Settings) OnUpdate() lektordir.Policy {
+	v := cmp.Or(s.values.Get(fileOnUpdate), string(lektordir.UpdateNew))
 	if err := checkOnUpdate(v); err != nil {
-		s.malformed(fileOnUpdate, err.Error())
+		s.values.Ignore(fileOnUpdate, err.Error())
 		return lektordir.UpdateNew
 	}
 	return lektordir.Policy(v)
 }
 
 // Interval returns the minimum time between two fetches: the setting, or the default.
-func (s *settings) Interval() time.Duration {
-	if v := s.get(fileInterval); v != "" {
+func (s *Settings) Interval() time.Duration {
+	if v := s.values.Get(fileInterval); v != "" {
 		d, err := readInterval(v)
 		if err == nil {
 			return d
 		}
-		s.malformed(fileInterval, err.Error())
+		s.values.Ignore(fileInterval, err.Error())
 	}
 	if s.DefaultInterval > 0 {
 		return s.DefaultInterval
@@ -60,33 +59,33 @@ func (s *settings) Interval() time.Duration {
 }
 
 // withheld is [Withheld] for the values of the state.
-func (s *settings) withheld() bool {
-	return s.names[filePrivate] && !strings.EqualFold(strings.TrimSpace(s.get(filePrivate)), "no") ||
-		s.get(fileHeaders) != "" || s.get(fileFilter) != "" || ownURL(s.URL())
+func (s *Settings) withheld() bool {
+	return s.values.Has(filePrivate) && !strings.EqualFold(strings.TrimSpace(s.values.Get(filePrivate)), "no") ||
+		s.values.Get(fileHeaders) != "" || s.values.Get(fileFilter) != "" || ownURL(s.URL())
 }
 
 // save saves the new url after a permanent redirect, unless the user has changed it since it was loaded. The
 // origin is first: without it, the new url would count as the user's own, and might name a private address.
-func (s *settings) save() error {
-	value, ok := s.changed[fileURL]
+func (s *Settings) save() error {
+	value, ok := s.values.Changed(fileURL)
 	if !ok {
 		return nil
 	}
-	path := filepath.Join(s.dir, fileURL)
+	path := s.values.Path(fileURL)
 	b, err := atomicfile.Read(path, maxFile)
-	if now := strings.TrimSuffix(string(b), "\n"); err == nil && now != s.disk(fileURL) {
-		s.stored(fileURL, now)
-		delete(s.changed, fileOrigin)
+	if now := strings.TrimSuffix(string(b), "\n"); err == nil && now != s.values.Stored(fileURL) {
+		s.values.SetStored(fileURL, now)
+		s.values.Forget(fileOrigin)
 		return nil
 	}
-	if origin, ok := s.changed[fileOrigin]; ok && err == nil {
-		err = s.storeDurably(fileOrigin, origin)
+	if origin, ok := s.values.Changed(fileOrigin); ok && err == nil {
+		err = s.values.Write(fileOrigin, origin)
 	}
-	if err == nil && s.secret(fileURL, value) {
+	if err == nil && s.values.Secret(fileURL, value) {
 		err = guard(path)
 	}
 	if err == nil {
-		err = s.storeDurably(fileURL, value)
+		err = s.values.Write(fileURL, value)
 	}
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -65,22 +64,22 @@ const permanentTimes = 3
 //
 // A State is not safe for concurrent use. From load to save, the caller must hold the feed's lock.
 type State struct {
-	*area // shared by all three
-	*settings
-	*lastDocument
-	*schedule
-	movedTo string
+	values   *Values // shared by all three
+	Settings *Settings
+	Document *Document
+	Schedule *Schedule
+	movedTo  string
 }
 
 // loadState loads the state in dir; see [Load].
 func loadState(dir string) (*State, error) {
-	a, err := loadArea(dir)
+	a, err := LoadValues(dir)
 	if err != nil {
 		return nil, err
 	}
-	set := loadSettings(a)
-	return &State{area: a, settings: set, lastDocument: &lastDocument{area: a, set: set},
-		schedule: &schedule{area: a, set: set}}, nil
+	set := readSettings(a)
+	return &State{values: a, Settings: set, Document: &Document{values: a, set: set},
+		Schedule: &Schedule{values: a, set: set}}, nil
 }
 
 // MovedTo returns the new URL if the last event changed the URL, or "". An event changes it if the same
@@ -90,14 +89,14 @@ func (s *State) MovedTo() string { return s.movedTo }
 
 // Discover reports whether the feed must be looked for at its URL, which may be that of a page; see
 // [Subscription].
-func (s *State) Discover() bool { return s.names[fileDiscover] && s.Filter() == "" }
+func (s *State) Discover() bool { return s.values.Has(fileDiscover) && s.Settings.Filter() == "" }
 
 // Warnings returns messages, one line each, about invalid values. It checks interval, on-update, and every
 // value that was used before.
 func (s *State) Warnings() []string {
-	s.Interval()
-	s.OnUpdate()
-	return s.warnings
+	s.Settings.Interval()
+	s.Settings.OnUpdate()
+	return s.values.Warnings()
 }
 
 // Request returns the request for the feed: its url and headers, and the validators if they belong to this
@@ -105,28 +104,28 @@ func (s *State) Warnings() []string {
 // entries cannot be read. The caller must set AllowExec.
 func (s *State) Request() (*httpmsg.Request, error) {
 	for _, name := range []string{fileURL, fileOrigin, fileOnUpdate, fileHeaders, fileFilter} {
-		s.get(name)
-		if err := s.readErrors[name]; err != nil {
+		s.values.Get(name)
+		if err := s.values.ReadError(name); err != nil {
 			return nil, err
 		}
 	}
-	r := &httpmsg.Request{URL: s.URL(), Origin: s.get(fileOrigin)}
+	r := &httpmsg.Request{URL: s.Settings.URL(), Origin: s.values.Get(fileOrigin)}
 	if r.URL == "" {
-		if s.names[fileURL] {
-			return nil, fmt.Errorf("%s is empty: write the feed's URL into it", filepath.Join(s.dir, fileURL))
+		if s.values.Has(fileURL) {
+			return nil, fmt.Errorf("%s is empty: write the feed's URL into it", s.values.Path(fileURL))
 		}
-		return nil, fmt.Errorf("%s: %w", filepath.Join(s.dir, fileURL), fs.ErrNotExist)
+		return nil, fmt.Errorf("%s: %w", s.values.Path(fileURL), fs.ErrNotExist)
 	}
-	if r.Origin == "" && s.names[fileOrigin] {
-		r.Origin = filepath.Join(s.dir, fileOrigin) // an unknown document named the URL, not the user
+	if r.Origin == "" && s.values.Has(fileOrigin) {
+		r.Origin = s.values.Path(fileOrigin) // an unknown document named the URL, not the user
 	}
-	if s.current() {
-		r.ETag, r.LastModified, r.Validated = s.get(fileETag), s.get(fileModified), s.get(fileFinal)
+	if s.Document.current() {
+		r.ETag, r.LastModified, r.Validated = s.values.Get(fileETag), s.values.Get(fileModified), s.values.Get(fileFinal)
 	}
-	if v := s.get(fileHeaders); v != "" {
+	if v := s.values.Get(fileHeaders); v != "" {
 		h, err := httpmsg.ParseHeaders(v)
 		if err != nil {
-			s.malformed(fileHeaders, strings.ReplaceAll(err.Error(), "\n", "; "))
+			s.values.Ignore(fileHeaders, strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
 		r.Header = h
 	}
@@ -170,12 +169,12 @@ func (s *State) write(name, value string) error {
 	}
 	// Only now: without its origin, the old url would count as the user's own, and might name a
 	// private address. Setting the same url again removes an origin that a killed program has left.
-	return errors.Join(s.drop(fileOrigin), atomicfile.SyncDir(s.dir))
+	return errors.Join(s.values.Drop(fileOrigin), atomicfile.SyncDir(s.values.Dir))
 }
 
 // writeOnly is write for a url whose origin is that of the state.
 func (s *State) writeOnly(name, value string) error {
-	if err := os.MkdirAll(s.dir, 0o777); err != nil {
+	if err := os.MkdirAll(s.values.Dir, 0o777); err != nil {
 		return err
 	}
 	return s.change(name, value)
@@ -192,20 +191,20 @@ func (s *State) Unset(name string) error {
 
 // change replaces a setting durably; "" removes it.
 func (s *State) change(name, value string) error {
-	old := s.get(name)
+	old := s.values.Get(name)
 	if err := s.forget(name, old, value); err != nil {
 		return err
 	}
 	if secret(name, value) {
-		if err := guard(filepath.Join(s.dir, name)); err != nil {
+		if err := guard(s.values.Path(name)); err != nil {
 			return err
 		}
 	}
-	if err := s.storeDurably(name, value); err != nil {
+	if err := s.values.Write(name, value); err != nil {
 		return err
 	}
 	if name == fileInterval && old != value {
-		return s.Reschedule()
+		return s.Schedule.Reschedule()
 	}
 	return nil
 }
@@ -220,22 +219,7 @@ func (s *State) forget(name, old, value string) error {
 	if old != value && name == fileURL {
 		drop = append(drop, fileMoved, fileGone, fileError, fileFailures, fileStatus, fileMaxAge)
 	}
-	return s.drop(drop...)
-}
-
-// drop removes files of the state.
-func (s *State) drop(names ...string) error {
-	var errs []error
-	for _, f := range names {
-		delete(s.changed, f)
-		delete(s.times, f)
-		s.read[f] = ""
-		if s.names[f] {
-			errs = append(errs, remove(filepath.Join(s.dir, f)))
-			s.names[f] = false
-		}
-	}
-	return errors.Join(errs...)
+	return s.values.Drop(drop...)
 }
 
 // Succeeded records that a document was received and parsed, and sets the time at which the feed is due
@@ -252,22 +236,22 @@ func (s *State) drop(names ...string) error {
 // that case the next request must return it whole. resp must have the body as received, before any filter.
 // If a document could not be parsed, call [State.Failed], which keeps the data about the last good one.
 func (s *State) Succeeded(now time.Time, resp *httpmsg.Response, hints Hints) {
-	s.setHints(hints)
+	s.Schedule.setHints(hints)
 	s.document(now, resp)
-	s.put(fileDiscover, "")
+	s.values.Put(fileDiscover, "")
 }
 
 // Unchanged records that the document is the same as the last one (see [State.SameBody]) and was not
 // parsed. The last hints stay.
 func (s *State) Unchanged(now time.Time, resp *httpmsg.Response) {
-	resp.Short = s.short()
+	resp.Short = s.Document.short()
 	s.document(now, resp)
 }
 
 func (s *State) document(now time.Time, resp *httpmsg.Response) {
-	s.record(resp)
-	s.put(fileStatus, strconv.Itoa(resp.Status))
-	s.put(fileMaxAge, maxAge(resp.Header))
+	s.Document.record(resp)
+	s.values.Put(fileStatus, strconv.Itoa(resp.Status))
+	s.values.Put(fileMaxAge, maxAge(resp.Header))
 	s.success(now, resp)
 }
 
@@ -276,23 +260,23 @@ func (s *State) document(now time.Time, resp *httpmsg.Response) {
 // response has no new values, saving changes only `checked` and `next`.
 func (s *State) NotModified(now time.Time, resp *httpmsg.Response) {
 	if resp.ETag != "" {
-		s.put(fileETag, resp.ETag)
+		s.values.Put(fileETag, resp.ETag)
 	}
 	if resp.LastModified != "" {
-		s.put(fileModified, resp.LastModified)
+		s.values.Put(fileModified, resp.LastModified)
 	}
-	if n := s.Status(); n != httpmsg.StatusOK && n != httpmsg.StatusNonAuthoritativeInfo {
-		s.put(fileStatus, strconv.Itoa(resp.Status))
+	if n := s.Schedule.Status(); n != httpmsg.StatusOK && n != httpmsg.StatusNonAuthoritativeInfo {
+		s.values.Put(fileStatus, strconv.Itoa(resp.Status))
 	}
 	if resp.Header.Get("Cache-Control") != "" || resp.Header.Get("Expires") != "" {
-		s.put(fileMaxAge, maxAge(resp.Header))
+		s.values.Put(fileMaxAge, maxAge(resp.Header))
 	}
 	s.success(now, resp)
 }
 
 // success sets the schedule and counts redirects, after every response with a known document.
 func (s *State) success(now time.Time, resp *httpmsg.Response) {
-	s.succeeded(now, resp)
+	s.Schedule.succeeded(now, resp)
 	s.moved(resp.Moved)
 }
 
@@ -302,10 +286,10 @@ func (s *State) moved(m httpmsg.Move) {
 	target := m.To
 	s.movedTo = ""
 	if target == "" {
-		s.put(fileMoved, "")
+		s.values.Put(fileMoved, "")
 		return
 	}
-	asked, err := feedurl.Parse(s.URL())
+	asked, err := feedurl.Parse(s.Settings.URL())
 	if err != nil {
 		return
 	}
@@ -314,17 +298,17 @@ func (s *State) moved(m httpmsg.Move) {
 	// The user meant the headers for the present server. If the url of another server were saved, that
 	// server would get them.
 	if err != nil || asked.Scheme == "https" && to.Scheme != "https" ||
-		s.get(fileHeaders) != "" && !same {
-		s.put(fileMoved, "")
+		s.values.Get(fileHeaders) != "" && !same {
+		s.values.Put(fileMoved, "")
 		return
 	}
-	count, old, _ := strings.Cut(s.get(fileMoved), "\t")
+	count, old, _ := strings.Cut(s.values.Get(fileMoved), "\t")
 	n, _ := strconv.Atoi(count)
 	if old != target || n < 0 {
 		n = 0
 	}
 	if n++; n < permanentTimes {
-		s.put(fileMoved, strconv.Itoa(n)+"\t"+target)
+		s.values.Put(fileMoved, strconv.Itoa(n)+"\t"+target)
 		return
 	}
 	// The password is kept only if the target has the same origin.
@@ -332,13 +316,13 @@ func (s *State) moved(m httpmsg.Move) {
 	if same {
 		to.User = asked.User
 	}
-	s.move(asked, to)
-	if m.Public && s.get(fileOrigin) == "" && !strings.EqualFold(asked.Hostname(), to.Hostname()) {
+	s.Document.move(asked, to)
+	if m.Public && s.values.Get(fileOrigin) == "" && !strings.EqualFold(asked.Hostname(), to.Hostname()) {
 		// The path of a URL may be a secret, and only the host counts.
-		s.put(fileOrigin, asked.Scheme+"://"+asked.Host+"/")
+		s.values.Put(fileOrigin, asked.Scheme+"://"+asked.Host+"/")
 	}
-	s.put(fileURL, to.String())
-	s.put(fileMoved, "")
+	s.values.Put(fileURL, to.String())
+	s.values.Put(fileMoved, "")
 	s.movedTo = to.String()
 }
 
@@ -346,16 +330,13 @@ func (s *State) moved(m httpmsg.Move) {
 // and finally the time at which the feed is due. In this order, a kill may cost a request, but no entry.
 // Only a new url is synced, because the next request restores the other values.
 func (s *State) Save() error {
-	var err error
-	if len(s.changed)+len(s.times) > 0 && len(s.names) == 0 {
-		err = os.MkdirAll(s.dir, 0o777)
-	}
-	removeErr := s.removeDocument()
-	err = errors.Join(err, removeErr, s.settings.save(), s.schedule.save(), s.area.save(fileDiscover))
+	err := s.values.MakeDir()
+	removeErr := s.Document.removeDocument()
+	err = errors.Join(err, removeErr, s.Settings.save(), s.Schedule.save(), s.values.Save(fileDiscover))
 	if removeErr == nil {
-		err = errors.Join(err, s.lastDocument.save(err == nil))
+		err = errors.Join(err, s.Document.save(err == nil))
 	}
-	return errors.Join(err, s.saveTimes())
+	return errors.Join(err, s.values.SaveTimes(fileChecked, fileNext))
 }
 
 func remove(path string) error {

@@ -27,7 +27,7 @@ func load(t testing.TB, dir string) *State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Rand = func() float64 { return 0 }
+	s.Schedule.Rand = func() float64 { return 0 }
 	return s
 }
 
@@ -73,7 +73,7 @@ func TestStateFiles(t *testing.T) {
 	if _, err := s.Request(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a request without url: %v", err)
 	}
-	if !s.Due(noon) || !dueAt(dir, noon) || s.OnUpdate() != "unread" || s.Interval() != DefaultInterval {
+	if !s.Schedule.Due(noon) || !dueAt(dir, noon) || s.Settings.OnUpdate() != "unread" || s.Settings.Interval() != DefaultInterval {
 		t.Error("an empty state is not the default")
 	}
 	if err := s.SetUser("url", "http://example.com/feed"); err != nil {
@@ -92,14 +92,14 @@ func TestStateFiles(t *testing.T) {
 		}
 	}
 	s = load(t, dir)
-	if !s.Checked().Equal(noon) || !s.Next().Equal(noon.Add(2*time.Hour)) {
-		t.Errorf("checked %v, next %v", s.Checked(), s.Next())
+	if !s.Schedule.Checked().Equal(noon) || !s.Schedule.Next().Equal(noon.Add(2*time.Hour)) {
+		t.Errorf("checked %v, next %v", s.Schedule.Checked(), s.Schedule.Next())
 	}
 	r, err := s.Request()
 	if err != nil || !reflect.DeepEqual(r, &httpmsg.Request{URL: "http://example.com/feed", ETag: "W/\"\xff\"", LastModified: "x"}) {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if !s.SameBody(doc(rss)) || s.SameBody(doc(rss+" ")) {
+	if !s.Document.SameBody(doc(rss)) || s.Document.SameBody(doc(rss+" ")) {
 		t.Error("the body is not recognised")
 	}
 	// A document without validators and hints removes the old ones.
@@ -132,11 +132,11 @@ func TestStateAfterAPowerCut(t *testing.T) {
 			if err != nil || strings.ContainsRune(r.ETag+r.LastModified+r.Validated, 0) {
 				t.Errorf("%s is %q: %+v, %v", name, left, r, err)
 			}
-			s.Status()
-			s.Failures()
+			s.Schedule.Status()
+			s.Schedule.Failures()
 			s.NotModified(noon, doc(""))
-			if w := s.Warnings(); len(w) > 0 || s.Gone() || s.LastError() != "" {
-				t.Errorf("%s is %q: %q, %v, %q", name, left, w, s.Gone(), s.LastError())
+			if w := s.Warnings(); len(w) > 0 || s.Schedule.Gone() || s.Schedule.LastError() != "" {
+				t.Errorf("%s is %q: %q, %v, %q", name, left, w, s.Schedule.Gone(), s.Schedule.LastError())
 			}
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)
@@ -172,8 +172,8 @@ func TestNotModifiedTouches(t *testing.T) {
 	if !reflect.DeepEqual(before, after) {
 		t.Errorf("files were rewritten: %v, were %v", after, before)
 	}
-	if s := load(t, dir); !s.Checked().Equal(later) || !s.Next().Equal(later.Add(2*time.Hour)) {
-		t.Errorf("checked %v, next %v", s.Checked(), s.Next())
+	if s := load(t, dir); !s.Schedule.Checked().Equal(later) || !s.Schedule.Next().Equal(later.Add(2*time.Hour)) {
+		t.Errorf("checked %v, next %v", s.Schedule.Checked(), s.Schedule.Next())
 	}
 	// Each validator is replaced separately.
 	s = load(t, dir)
@@ -209,7 +209,7 @@ func TestDue(t *testing.T) {
 				}
 			}
 		}
-		if got := load(t, dir).Due(noon); got != c.want {
+		if got := load(t, dir).Schedule.Due(noon); got != c.want {
 			t.Errorf("%s: due %v", c.what, got)
 		}
 		if got := dueAt(dir, noon); got != c.want {
@@ -226,21 +226,21 @@ func TestFailures(t *testing.T) {
 	save(t, s)
 	// An error is stored as one line without control characters; the data about the document stays.
 	s = load(t, dir)
-	s.Failed(noon, errors.New("bad\n\x1b[31mthing\u202e"))
+	s.Schedule.Failed(noon, errors.New("bad\n\x1b[31mthing\u202e"))
 	save(t, s)
 	if got := value(t, dir, "error"); got != "bad [31mthing\n" {
 		t.Errorf("error is %q", got)
 	}
-	if value(t, dir, "failures") != "1\n" || value(t, dir, "etag") != "a\n" || value(t, dir, "status") != "200\n" || load(t, dir).LastError() != "bad [31mthing" {
+	if value(t, dir, "failures") != "1\n" || value(t, dir, "etag") != "a\n" || value(t, dir, "status") != "200\n" || load(t, dir).Schedule.LastError() != "bad [31mthing" {
 		t.Error("failures, etag or status is wrong")
 	}
 	// Saving keeps the number of failures. The delays grow, with jitter, up to the limit.
 	for n := 2; n < 100; n++ {
 		s = load(t, dir)
-		s.Rand = func() float64 { return 0.999 }
-		s.Failed(noon, &httpmsg.StatusError{URL: "u", Status: 404})
+		s.Schedule.Rand = func() float64 { return 0.999 }
+		s.Schedule.Failed(noon, &httpmsg.StatusError{URL: "u", Status: 404})
 		save(t, s)
-		got := s.Next().Sub(noon)
+		got := s.Schedule.Next().Sub(noon)
 		low := time.Hour << min(n-1, 10)
 		if got <= min(low, MaxDelay*4/5) || got > MaxDelay || n < 5 && got > low*5/4 {
 			t.Fatalf("after %d failures %v", n, got)
@@ -252,7 +252,7 @@ func TestFailures(t *testing.T) {
 	s = load(t, dir)
 	s.NotModified(noon, same())
 	save(t, s)
-	if value(t, dir, "failures") != "-" || value(t, dir, "error") != "-" || value(t, dir, "status") != "304\n" || !s.Next().Equal(noon.Add(time.Hour)) {
+	if value(t, dir, "failures") != "-" || value(t, dir, "error") != "-" || value(t, dir, "status") != "304\n" || !s.Schedule.Next().Equal(noon.Add(time.Hour)) {
 		t.Error("a success did not end the failures")
 	}
 }
@@ -262,34 +262,34 @@ func TestNotCounted(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
 	s := load(t, dir)
-	s.Failed(noon, fmt.Errorf("x: %w", context.Canceled))
+	s.Schedule.Failed(noon, fmt.Errorf("x: %w", context.Canceled))
 	save(t, s)
 	if got := files(t, dir); len(got) != 1 {
 		t.Errorf("after ^C: %v", got)
 	}
 	// Network timeouts look like the end of ctx, but count as failures.
 	s = load(t, t.TempDir())
-	s.Failed(noon, &httpmsg.NetError{URL: "u", Kind: httpmsg.KindDNS, Err: context.DeadlineExceeded})
-	if s.Failures() != 1 || s.Next().IsZero() {
+	s.Schedule.Failed(noon, &httpmsg.NetError{URL: "u", Kind: httpmsg.KindDNS, Err: context.DeadlineExceeded})
+	if s.Schedule.Failures() != 1 || s.Schedule.Next().IsZero() {
 		t.Error("a network timeout was not counted")
 	}
 	for range 5 {
 		s = load(t, dir)
-		s.Failed(noon, &httpmsg.NetError{URL: "u", Kind: httpmsg.KindDNS, Offline: true, Err: errors.New("x")})
+		s.Schedule.Failed(noon, &httpmsg.NetError{URL: "u", Kind: httpmsg.KindDNS, Offline: true, Err: errors.New("x")})
 		save(t, s)
 	}
-	if value(t, dir, "failures") != "-" || value(t, dir, "error") == "-" || !s.Next().Equal(noon.Add(time.Hour)) {
-		t.Errorf("offline: next %v", s.Next())
+	if value(t, dir, "failures") != "-" || value(t, dir, "error") == "-" || !s.Schedule.Next().Equal(noon.Add(time.Hour)) {
+		t.Errorf("offline: next %v", s.Schedule.Next())
 	}
 	s = load(t, dir)
-	before := s.LastError()
-	s.Failed(noon.Add(time.Minute), &httpmsg.HostDelayError{URL: "u", Until: noon.Add(5 * time.Hour)})
+	before := s.Schedule.LastError()
+	s.Schedule.Failed(noon.Add(time.Minute), &httpmsg.HostDelayError{URL: "u", Until: noon.Add(5 * time.Hour)})
 	save(t, s)
-	if s = load(t, dir); !s.Next().Equal(noon.Add(5*time.Hour)) || !s.Checked().Equal(noon) || s.Failures() != 0 || s.LastError() != before {
-		t.Errorf("host delayed: next %v, checked %v, failures %d", s.Next(), s.Checked(), s.Failures())
+	if s = load(t, dir); !s.Schedule.Next().Equal(noon.Add(5*time.Hour)) || !s.Schedule.Checked().Equal(noon) || s.Schedule.Failures() != 0 || s.Schedule.LastError() != before {
+		t.Errorf("host delayed: next %v, checked %v, failures %d", s.Schedule.Next(), s.Schedule.Checked(), s.Schedule.Failures())
 	}
-	s.Failed(noon, &httpmsg.HostDelayError{URL: "u", Until: noon.Add(2 * time.Hour)})
-	if !s.Next().Equal(noon.Add(5 * time.Hour)) {
+	s.Schedule.Failed(noon, &httpmsg.HostDelayError{URL: "u", Until: noon.Add(2 * time.Hour)})
+	if !s.Schedule.Next().Equal(noon.Add(5 * time.Hour)) {
 		t.Error("an earlier HostDelayError changed next")
 	}
 }
@@ -298,12 +298,12 @@ func TestGone(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "url", "http://example.com/\n")
 	s := load(t, dir)
-	s.Failed(noon, &httpmsg.StatusError{Status: 410})
+	s.Schedule.Failed(noon, &httpmsg.StatusError{Status: 410})
 	save(t, s)
-	if s = load(t, dir); !s.Gone() || value(t, dir, "gone") != "2026-03-02T12:00:00Z\n" || !s.Next().Equal(noon.Add(GoneDelay)) {
-		t.Errorf("gone %v, next %v", s.Gone(), s.Next())
+	if s = load(t, dir); !s.Schedule.Gone() || value(t, dir, "gone") != "2026-03-02T12:00:00Z\n" || !s.Schedule.Next().Equal(noon.Add(GoneDelay)) {
+		t.Errorf("gone %v, next %v", s.Schedule.Gone(), s.Schedule.Next())
 	}
-	s.Failed(noon.Add(GoneDelay), &httpmsg.StatusError{Status: 410})
+	s.Schedule.Failed(noon.Add(GoneDelay), &httpmsg.StatusError{Status: 410})
 	save(t, s)
 	if value(t, dir, "gone") != "2026-03-02T12:00:00Z\n" {
 		t.Error("the time was overwritten")
@@ -311,7 +311,7 @@ func TestGone(t *testing.T) {
 	s = load(t, dir)
 	s.Succeeded(noon, doc(rss), Hints{})
 	save(t, s)
-	if load(t, dir).Gone() {
+	if load(t, dir).Schedule.Gone() {
 		t.Error("still gone")
 	}
 }
@@ -324,13 +324,13 @@ func TestShortIsKeptUnderItsLimits(t *testing.T) {
 	write(t, dir, "filter", "cat\n")
 	under := func(limits string) *State {
 		s := load(t, dir)
-		s.Limits = limits
+		s.Document.Limits = limits
 		return s
 	}
 	known := func(limits string, want bool) {
 		t.Helper()
 		s := under(limits)
-		if r, err := s.Request(); err != nil || (r.ETag == "a") != want || s.SameBody(doc(rss)) != want {
+		if r, err := s.Request(); err != nil || (r.ETag == "a") != want || s.Document.SameBody(doc(rss)) != want {
 			t.Errorf("%s: %+v, %v", limits, r, err)
 		}
 	}
@@ -369,13 +369,13 @@ func TestTruncatedIsNotKept(t *testing.T) {
 	s = load(t, dir)
 	res := doc(rss, "Etag", "b")
 	res.Truncated = true
-	if s.SameBody(res) {
+	if s.Document.SameBody(res) {
 		t.Error("a truncated body is recognised as the whole")
 	}
 	s.Succeeded(noon, res, Hints{})
 	save(t, s)
 	s = load(t, dir)
-	if r, err := s.Request(); err != nil || r.ETag != "" || s.SameBody(doc(rss)) {
+	if r, err := s.Request(); err != nil || r.ETag != "" || s.Document.SameBody(doc(rss)) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -390,13 +390,13 @@ func TestValidatorsBelong(t *testing.T) {
 		save(t, s)
 		write(t, dir, name, "http://example.com/other\n")
 		s = load(t, dir)
-		if r, err := s.Request(); err != nil || r.ETag != "" || s.SameBody(doc(rss)) {
+		if r, err := s.Request(); err != nil || r.ETag != "" || s.Document.SameBody(doc(rss)) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 		s.Succeeded(noon, doc(rss, "Etag", "a"), Hints{})
 		save(t, s)
 		s = load(t, dir)
-		if r, err := s.Request(); err != nil || r.ETag != "a" || !s.SameBody(doc(rss)) {
+		if r, err := s.Request(); err != nil || r.ETag != "a" || !s.Document.SameBody(doc(rss)) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
@@ -427,7 +427,7 @@ func TestMoved(t *testing.T) {
 		for _, target := range c.targets {
 			s := load(t, dir)
 			if target == "fail" {
-				s.Failed(noon, &httpmsg.StatusError{Status: 500})
+				s.Schedule.Failed(noon, &httpmsg.StatusError{Status: 500})
 			} else {
 				res := doc(rss, "Etag", "a")
 				res.Moved.To = target
@@ -462,7 +462,7 @@ func TestMovedWithHeaders(t *testing.T) {
 		for range 4 {
 			s := load(t, dir)
 			res := doc(rss)
-			if s.URL() != target {
+			if s.Settings.URL() != target {
 				res.Moved.To = target
 			}
 			s.Succeeded(noon, res, Hints{})
@@ -566,7 +566,7 @@ func TestSetUser(t *testing.T) {
 	}
 	for _, s := range []*State{s, load(t, dir)} {
 		r, err := s.Request()
-		if err != nil || r.URL != "http://a/" || len(r.Header) != 2 || s.Interval() != 2*time.Hour || s.OnUpdate() != "deliver" || s.Filter() != "cat" {
+		if err != nil || r.URL != "http://a/" || len(r.Header) != 2 || s.Settings.Interval() != 2*time.Hour || s.Settings.OnUpdate() != "deliver" || s.Settings.Filter() != "cat" {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
@@ -577,7 +577,7 @@ func TestSetUser(t *testing.T) {
 	if err := s.SetUser("interval", "5m"); err != nil {
 		t.Fatal(err)
 	}
-	if got := load(t, dir).Next(); !got.Equal(noon.Add(time.Hour)) {
+	if got := load(t, dir).Schedule.Next(); !got.Equal(noon.Add(time.Hour)) {
 		t.Errorf("next is %v", got)
 	}
 	if err := s.SetUser("url", "http://a/"); err != nil || value(t, dir, "etag") != "a\n" {
@@ -587,8 +587,8 @@ func TestSetUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []*State{s, load(t, dir)} {
-		if r, err := s.Request(); err != nil || r.URL != "http://b/" || r.ETag != "" || !s.Due(noon) {
-			t.Errorf("%+v, %v, due %v", r, err, s.Due(noon))
+		if r, err := s.Request(); err != nil || r.URL != "http://b/" || r.ETag != "" || !s.Schedule.Due(noon) {
+			t.Errorf("%+v, %v, due %v", r, err, s.Schedule.Due(noon))
 		}
 	}
 	for range 2 {
@@ -596,7 +596,7 @@ func TestSetUser(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if s.Interval() != DefaultInterval || value(t, dir, "interval") != "-" || s.Unset("etag") == nil {
+	if s.Settings.Interval() != DefaultInterval || value(t, dir, "interval") != "-" || s.Unset("etag") == nil {
 		t.Error("the interval is still set, or etag could be unset")
 	}
 }
@@ -616,12 +616,12 @@ func TestMalformed(t *testing.T) {
 	write(t, dir, "etag", strings.Repeat("x", maxFile+2))
 	s := load(t, dir)
 	r, err := s.Request()
-	if err != nil || len(r.Header) != 1 || s.Interval() != DefaultInterval || s.OnUpdate() != "unread" || s.Failures() != 0 || s.Status() != 0 || s.Filter() != "" {
+	if err != nil || len(r.Header) != 1 || s.Settings.Interval() != DefaultInterval || s.Settings.OnUpdate() != "unread" || s.Schedule.Failures() != 0 || s.Schedule.Status() != 0 || s.Settings.Filter() != "" {
 		t.Errorf("%+v, %v", r, err)
 	}
 	s.NotModified(noon, same())
-	if !s.Next().Equal(noon.Add(DefaultInterval)) {
-		t.Errorf("next is %v", s.Next())
+	if !s.Schedule.Next().Equal(noon.Add(DefaultInterval)) {
+		t.Errorf("next is %v", s.Schedule.Next())
 	}
 	for _, name := range []string{"interval", "on-update", "headers", "failures", "status", "ttl", "filter"} {
 		if !slices.ContainsFunc(s.Warnings(), func(w string) bool { return strings.Contains(w, filepath.Join(dir, name)+" is ignored") }) {
@@ -676,7 +676,7 @@ func TestSaveErrors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s = load(t, dir)
-	if !s.Next().Equal(noon.Add(time.Hour)) {
+	if !s.Schedule.Next().Equal(noon.Add(time.Hour)) {
 		t.Error("the other files were not saved")
 	}
 	// The data about the document was not saved, so the next request has no validator.
@@ -722,7 +722,7 @@ func BenchmarkNotModified(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s := load(b, dir)
-		if !s.Due(noon.Add(24 * time.Hour)) {
+		if !s.Schedule.Due(noon.Add(24 * time.Hour)) {
 			b.Fatal("not due")
 		}
 		if _, err := s.Request(); err != nil {
@@ -746,8 +746,8 @@ func TestStateReplaced(t *testing.T) {
 	}
 	s.NotModified(noon, same())
 	save(t, s)
-	if s := load(t, dir); !s.Checked().Equal(noon) || s.Next().Before(noon) {
-		t.Errorf("checked %v, next %v", s.Checked(), s.Next())
+	if s := load(t, dir); !s.Schedule.Checked().Equal(noon) || s.Schedule.Next().Before(noon) {
+		t.Errorf("checked %v, next %v", s.Schedule.Checked(), s.Schedule.Next())
 	}
 }
 
@@ -764,7 +764,7 @@ func TestStatusRepaired(t *testing.T) {
 		s := load(t, dir)
 		s.NotModified(noon, same())
 		save(t, s)
-		if got := load(t, dir).Status(); got != 304 {
+		if got := load(t, dir).Schedule.Status(); got != 304 {
 			t.Errorf("%q became %d", left, got)
 		}
 	}
@@ -784,7 +784,7 @@ func TestShortAndMoved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Limits = limits
+		s.Document.Limits = limits
 		return s
 	}
 	now := time.Unix(1700000000, 0)
@@ -805,7 +805,7 @@ func TestShortAndMoved(t *testing.T) {
 		t.Errorf("under the same limit: %+v, %v", same, err)
 	}
 	raised := load("max-entries=20000")
-	if req, err := raised.Request(); err != nil || req.ETag != "" || raised.SameBody(resp) {
+	if req, err := raised.Request(); err != nil || req.ETag != "" || raised.Document.SameBody(resp) {
 		t.Errorf("under a higher limit, the document is not requested again: %+v, %v", req, err)
 	}
 }

@@ -27,7 +27,7 @@ type Getter interface {
 //
 // A Visit is not safe for concurrent use.
 type Visit struct {
-	*State
+	State  *State
 	Client Getter
 	Now    func() time.Time
 	// DryRun saves nothing.
@@ -53,9 +53,9 @@ func (v *Visit) Answered(resp *httpmsg.Response) { v.resp = resp }
 func (v *Visit) Known() bool {
 	switch {
 	case v.resp.NotModified:
-		v.NotModified(v.Now(), v.resp)
-	case v.SameBody(v.resp):
-		v.Unchanged(v.Now(), v.resp)
+		v.State.NotModified(v.Now(), v.resp)
+	case v.State.Document.SameBody(v.resp):
+		v.State.Unchanged(v.Now(), v.resp)
 	default:
 		return false
 	}
@@ -64,14 +64,14 @@ func (v *Visit) Known() bool {
 
 // Read records that the document was parsed and its entries stored, with its hints about the next
 // fetch.
-func (v *Visit) Read(hints Hints) { v.Succeeded(v.Now(), v.resp, hints) }
+func (v *Visit) Read(hints Hints) { v.State.Succeeded(v.Now(), v.resp, hints) }
 
 // Save saves the state, unless DryRun is set.
 func (v *Visit) Save() error {
 	if v.DryRun {
 		return nil
 	}
-	if to := v.MovedTo(); to != "" && v.Moved != nil {
+	if to := v.State.MovedTo(); to != "" && v.Moved != nil {
 		if err := v.Moved(to); err != nil {
 			return err
 		}
@@ -85,6 +85,6 @@ func (v *Visit) Fail(ctx context.Context, err error) error {
 	if ctx.Err() != nil || v.DryRun {
 		return nil
 	}
-	v.Failed(v.Now(), err)
+	v.State.Schedule.Failed(v.Now(), err)
 	return v.State.Save()
 }

@@ -51,7 +51,7 @@ func TestVisit(t *testing.T) {
 				return &Visit{State: load(t, dir), Client: client(t), Now: func() time.Time { return noon }, DryRun: c.dry}
 			}
 			v := visit()
-			req, err := v.Request()
+			req, err := v.State.Request()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestVisit(t *testing.T) {
 			}
 			// At the next visit the document is known, with a 304 or the same body.
 			v = visit()
-			if req, err = v.Request(); err != nil || req.ETag != `"1"` {
+			if req, err = v.State.Request(); err != nil || req.ETag != `"1"` {
 				t.Fatal(req, err)
 			}
 			if _, err := v.Ask(t.Context(), req); err != nil || !v.Known() || v.Save() != nil {

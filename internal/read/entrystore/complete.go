@@ -19,7 +19,7 @@ func Complete(k cmdline.Kind) []cmdline.Candidate {
 	case k.Name == "FEED":
 		return feedNames(feeds(k.Dir), k.Word)
 	case k.Name == "SETTING":
-		return plain(feedstate.Settings)
+		return plain(feedstate.SettingNames)
 	case k.Name == "FLAGS":
 		return []cmdline.Candidate{{Word: "S", About: "seen, that is read", Open: true},
 			{Word: "F", About: "flagged", Open: true}, {Word: "T", About: "trashed", Open: true}}

@@ -38,8 +38,6 @@ var later = map[string]bool{
 	"internal/app/viewer/tui.model":              true,
 	"internal/content/htmltext.renderer":         true,
 	"internal/dir/stage.item":                    true,
-	"internal/feeds/feedstate.State":             true,
-	"internal/feeds/feedstate.Visit":             true,
 	"internal/read/entrystore.selecting":         true,
 	"internal/read/index.check":                  true,
 	"internal/read/index.update":                 true,
