@@ -29,7 +29,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/text/humanize"
@@ -140,12 +142,12 @@ func subscribed(t *testing.T, dir, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := feedstate.NewWriter(d, commit.Options{})
+	w, err := feedfiles.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if _, err := feedstate.Add(w, d, &feedstate.Subscription{ID: url}, feedstate.Options{}); err != nil {
+	if _, err := subscriptions.Add(w, d, &subscriptions.Subscription{ID: url}, subscriptions.AddOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fetchcmd"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
@@ -62,7 +63,7 @@ func fetching(f *cmdline.Flags) fetcher.Common {
 	o := common(f)
 	o.Fetch, o.Jobs, o.MaxEntries = fetchcmd.Fetch(f), f.Number("jobs", 1, 1000), f.Number(fetcher.FlagMaxEntries, 0, 0)
 	if v := f.Given("default-interval").String("default-interval"); v != "" {
-		if err := feedstate.Check("interval", v); err != nil {
+		if err := settings.Check("interval", v); err != nil {
 			f.Fail(cmdline.Usagef("--default-interval: %w", err))
 		}
 		o.Interval, _ = humanize.ParseInterval(v)

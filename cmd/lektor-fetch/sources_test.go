@@ -19,7 +19,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/fetcher"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -115,7 +117,7 @@ func TestSampleFeeds(t *testing.T) {
 		t.Errorf("pages: status %d\n%s", status, stderr)
 	}
 	for _, url := range []string{"http://inessential.com/xml/rss.xml", "http://feedpress.me/sixcolors"} {
-		if !feedstate.Subscribed(d, lektordir.FeedHash(url)) {
+		if !feedfiles.Subscribed(d, lektordir.FeedHash(url)) {
 			t.Errorf("not subscribed to %s", url)
 		}
 	}
@@ -128,7 +130,7 @@ func TestSampleFeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, url := range outlines(t, data) {
-		if !feedstate.Subscribed(d, lektordir.FeedHash(lektordir.NormalizeID(url))) {
+		if !feedfiles.Subscribed(d, lektordir.FeedHash(lektordir.NormalizeID(url))) {
 			t.Errorf("not subscribed to %s", url)
 		}
 	}
@@ -310,7 +312,7 @@ func TestBadSources(t *testing.T) {
 		if !strings.Contains(o.stderr, "lektor-fetch: "+u+": ") {
 			t.Errorf("%s is not named:\n%s", u, o.stderr)
 		}
-		sub, err := feedstate.Read(d, lektordir.FeedHash(u))
+		sub, err := subscriptions.Read(d, lektordir.FeedHash(u))
 		if err != nil || !strings.Contains(sub.Error, u) {
 			t.Errorf("%s: the file error holds %q, %v", u, sub.Error, err)
 		}

@@ -20,7 +20,9 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
@@ -137,9 +139,9 @@ func TestMonth(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", filepath.Join(base, "cache"))
 	dir := filepath.Join(base, "feeds")
 	d := must.Get(lektordir.Create(dir, &lektordir.Options{Now: now}))
-	w := must.Get(feedstate.NewWriter(d, commit.Options{}))
+	w := must.Get(feedfiles.NewWriter(d, commit.Options{}))
 	for i := range m.feeds {
-		must.Get(feedstate.Add(w, d, &feedstate.Subscription{ID: fmt.Sprintf("%s/%d", server.URL, i)}, feedstate.Options{}))
+		must.Get(subscriptions.Add(w, d, &subscriptions.Subscription{ID: fmt.Sprintf("%s/%d", server.URL, i)}, subscriptions.AddOptions{}))
 	}
 	must.Do(w.Close())
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/settings"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -120,7 +120,7 @@ func TestVersions(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			path := unpackVersion(t, archive)
 			want := versionEntries()
-			settings := map[string][2]string{ // a value for each of the two feeds
+			set := map[string][2]string{ // a value for each of the two feeds
 				"url": {gardenURL, atomURL}, "alias": {"My garden", ""}, "interval": {"2h", ""}, "on-update": {"unread", "ignore"},
 				"categories": {"science\nhome/plants", "science"}, "headers": {"X-Key: secret one\nX-Other: two", ""}, "filter": {},
 				"private": {"", "yes"}, "history": {"", "off"}, "keep": {"", "30d"}, "fulltext": {"", "on"},
@@ -158,9 +158,9 @@ func TestVersions(t *testing.T) {
 				if len(got) != len(want) {
 					t.Errorf("%s: %d entries, want %d", when, len(got), len(want))
 				}
-				for name, values := range settings {
+				for name, values := range set {
 					for i, u := range []string{gardenURL, atomURL} {
-						if got, err := feedstate.Get(d, lektordir.FeedHash(u), name); err != nil || got != values[i] {
+						if got, err := settings.Get(d, lektordir.FeedHash(u), name); err != nil || got != values[i] {
 							t.Errorf("%s: %s of %s is %q (%v), want %q", when, name, u, got, err, values[i])
 						}
 					}

@@ -11,7 +11,8 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+
 	"github.com/lektordir/lektor/internal/protocol/ess"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -39,7 +40,7 @@ type BuildOptions struct {
 }
 
 // Selection selects feeds: those that the user names, or all that are shared (see
-// [feedstate.Withheld]), or those of them in a category.
+// [settings.Withheld]), or those of them in a category.
 type Selection struct {
 	Feeds    []string // ids, URLs or hashes; "-" reads them from stdin
 	Nul      bool     // names on stdin are separated by NUL
@@ -56,7 +57,7 @@ func (st *store) feeds(ctx context.Context, sel Selection) (hashes []string, fai
 	}
 	if sel.Category != "" {
 		hashes = slices.DeleteFunc(hashes, func(hash string) bool {
-			return !feedstate.InCategory(feedstate.Categories(st.Dir, hash), sel.Category)
+			return !settings.InCategory(settings.Categories(st.Dir, hash), sel.Category)
 		})
 	}
 	if !named {

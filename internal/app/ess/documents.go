@@ -23,7 +23,7 @@ import (
 // document is a complete document.
 type document struct {
 	name string
-	// origin is the document in [feedstate.Subscription.Origin]: its URL after redirects, or its
+	// origin is the document in [subscriptions.Subscription.Origin]: its URL after redirects, or its
 	// name. The user chose the document, but another may have written it.
 	origin string
 	body   []byte

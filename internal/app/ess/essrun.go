@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/ess"
@@ -126,7 +127,7 @@ func (st *store) feedAt(url string) string {
 // index maps the ids and the fetch URLs of all feeds to their hashes.
 func (st *store) index() map[string]string {
 	index := map[string]string{}
-	for url, hash := range feedstate.ByURL(st.Dir) {
+	for url, hash := range subscriptions.ByURL(st.Dir) {
 		index[key(url)] = hash
 	}
 	hashes, _ := st.Dir.FeedHashes()

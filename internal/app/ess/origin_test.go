@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
@@ -85,7 +85,7 @@ func TestResolveRecordsTheOriginOfSubscriptions(t *testing.T) {
 		if err := Resolve(t.Context(), o, s); err != nil {
 			t.Log(err) // the entry is still missing
 		}
-		st, err := feedstate.Load(d, lektordir.FeedHash(feed))
+		st, err := schedule.Load(d, lektordir.FeedHash(feed))
 		if err != nil {
 			t.Fatal(err)
 		}

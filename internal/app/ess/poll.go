@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
@@ -138,7 +141,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 	}
 	if len(p.o.Feeds) == 0 {
 		err := p.linked(func(hash, link string) {
-			if !feedstate.Paused(p.Dir, hash) {
+			if !settings.Paused(p.Dir, hash) {
 				add(target{hash: hash, link: link})
 			}
 		})
@@ -159,7 +162,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 			p.S.Report.Print(cmdline.Hint(fmt.Errorf("%s: no ESS document is known for the feed", name),
 				"look for one in its page with lektor-ess discover, and write its URL into %s/link",
 				p.ess(hash).Path()))
-		case err == nil && !feedstate.Subscribed(p.Dir, hash):
+		case err == nil && !feedfiles.Subscribed(p.Dir, hash):
 			p.S.Report.Print(cmdline.Hint(fmt.Errorf("not subscribed to %s", name), "lektor-fetch add subscribes"))
 		case err == nil:
 			add(target{hash: hash, link: link, named: true})
@@ -182,7 +185,7 @@ func (p *poller) link(hash string) string {
 }
 
 // ess returns the stored state of a feed's ESS document.
-func (st *store) ess(hash string) feedstate.ESS { return feedstate.ESS{Dir: st.Dir, Hash: hash} }
+func (st *store) ess(hash string) schedule.ESS { return schedule.ESS{Dir: st.Dir, Hash: hash} }
 
 // links maps the URLs of ESS documents to subscriptions.
 func (p *poller) links() map[string]string {
@@ -195,7 +198,7 @@ func (p *poller) links() map[string]string {
 func (p *poller) linked(f func(hash, link string)) error {
 	hashes, err := p.Dir.FeedHashes()
 	for _, h := range hashes {
-		if link := p.link(h); link != "" && feedstate.Subscribed(p.Dir, h) {
+		if link := p.link(h); link != "" && feedfiles.Subscribed(p.Dir, h) {
 			f(h, link)
 		}
 	}
@@ -268,11 +271,11 @@ func (p *poller) ask(ctx context.Context, t target) error {
 	}
 	if !t.userURL {
 		// The feed or its page names the URL of the document.
-		if req.Origin, err = feedstate.URL(p.Dir, t.hash); err != nil {
+		if req.Origin, err = feedfiles.URL(p.Dir, t.hash); err != nil {
 			return err
 		}
 	}
-	v := feedstate.Visit{State: state, Client: p.client, Now: p.common.now, DryRun: p.o.DryRun, Moved: kept.Moved}
+	v := schedule.Visit{State: state, Client: p.client, Now: p.common.now, DryRun: p.o.DryRun, Moved: kept.Moved}
 	resp, err := v.Ask(ctx, req)
 	if resp != nil || ctx.Err() == nil {
 		p.request(t, resp)
@@ -293,7 +296,7 @@ func (p *poller) ask(ctx context.Context, t target) error {
 		if err := p.compare(ctx, t.hash, doc); err != nil {
 			return err
 		}
-		v.Read(feedstate.Hints{})
+		v.Read(schedule.Hints{})
 	}
 	return v.Save()
 }
@@ -335,7 +338,7 @@ func (p *poller) decode(resp *httpmsg.Response, t target) (*ess.Document, error)
 
 // compare looks for new entries in a feed's document, and leaves a due marker.
 func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) error {
-	if err := feedstate.Guard(p.Dir, hash, "ess"); err != nil && !p.o.DryRun {
+	if err := feedfiles.Guard(p.Dir, hash, "ess"); err != nil && !p.o.DryRun {
 		return err
 	}
 	items, err := p.list(ctx, lektordir.ListOptions{Feeds: []string{hash}, AllVersions: true, Withdrawn: true,
@@ -426,7 +429,7 @@ func (p *poller) found(d due) error {
 			"lektor-fetch add subscribes; -o url only prints it"))
 		return nil
 	}
-	return feedstate.AddMarker(p.Dir, d.hash)
+	return schedule.AddMarker(p.Dir, d.hash)
 }
 
 // foreign polls a document that no subscription links to.
@@ -458,7 +461,7 @@ func (p *poller) foreign(ctx context.Context, t target) error {
 		if ctx.Err() != nil {
 			return errors.Join(bad, context.Cause(ctx))
 		}
-		if hash := p.feedAt(feed); hash != "" && feedstate.Subscribed(p.Dir, hash) {
+		if hash := p.feedAt(feed); hash != "" && feedfiles.Subscribed(p.Dir, hash) {
 			bad = errors.Join(bad, p.compare(ctx, hash, byFeed[feed]))
 			continue
 		}
@@ -524,8 +527,8 @@ func (p *poller) summary(targets int) {
 // askedSince reports whether a feed was requested after a time, and whether the last
 // request succeeded.
 func (st *store) askedSince(hash string, t time.Time) (asked, succeeded bool) {
-	checked := feedstate.Checked(st.Dir, hash)
+	checked := schedule.Checked(st.Dir, hash)
 	// A time in the future means that the feed is due.
 	asked = checked.After(t) && !checked.After(st.Now)
-	return asked, asked && feedstate.LastError(st.Dir, hash) == ""
+	return asked, asked && schedule.LastError(st.Dir, hash) == ""
 }

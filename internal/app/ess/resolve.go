@@ -9,7 +9,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/protocol/ess"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
@@ -293,7 +296,7 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 // ask leaves the due marker of a feed. With Subscribe, it subscribes to it first.
 func (a *markerWriter) ask(url string, r *resolver) error {
 	switch {
-	case r.hash != "" && feedstate.Subscribed(a.st.Dir, r.hash):
+	case r.hash != "" && feedfiles.Subscribed(a.st.Dir, r.hash):
 	case !a.o.Subscribe:
 		a.unsubscribed++
 		return nil
@@ -309,17 +312,17 @@ func (a *markerWriter) ask(url string, r *resolver) error {
 	if a.o.DryRun {
 		return nil
 	}
-	return feedstate.AddMarker(a.st.Dir, r.hash)
+	return schedule.AddMarker(a.st.Dir, r.hash)
 }
 
 // subscribe subscribes to a feed. It reports false if it has printed an error.
 func (a *markerWriter) subscribe(url string, r *resolver) (ok bool, err error) {
 	if a.w == nil {
-		if a.w, err = feedstate.NewWriter(a.st.Dir, commit.Options{}); err != nil {
+		if a.w, err = feedfiles.NewWriter(a.st.Dir, commit.Options{}); err != nil {
 			return false, err
 		}
 	}
-	sub := &feedstate.Subscription{ID: url, Origin: feedstate.OneField(a.origins[url])}
+	sub := &subscriptions.Subscription{ID: url, Origin: feedfiles.OneField(a.origins[url])}
 	if r.hash != "" {
 		f, err := a.st.Dir.ReadFeed(r.hash)
 		if err != nil {
@@ -328,7 +331,7 @@ func (a *markerWriter) subscribe(url string, r *resolver) (ok bool, err error) {
 		}
 		sub.ID = f.ID
 	}
-	if _, err := feedstate.Add(a.w, a.st.Dir, sub, feedstate.Options{}); err != nil {
+	if _, err := subscriptions.Add(a.w, a.st.Dir, sub, subscriptions.AddOptions{}); err != nil {
 		a.st.S.Report.Print(fmt.Errorf("%s: %w", url, err))
 		return false, nil
 	}

@@ -14,7 +14,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fulltext"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/history"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/discover"
@@ -41,11 +44,11 @@ type AddOptions struct {
 // Settings are the settings of a feed that is added.
 type Settings struct {
 	Alias, Interval   string
-	Force             bool // allow an interval shorter than [feedstate.MinInterval]
+	Force             bool // allow an interval shorter than [settings.MinInterval]
 	Categories        []string
 	Headers           []string // lines, see [httpmsg.ParseHeaders]
 	Private, FullText bool
-	Paused            bool // see [feedstate.Paused]
+	Paused            bool // see [settings.Paused]
 }
 
 // Look selects where [Add] looks for a feed.
@@ -127,7 +130,7 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 		return a
 	}
 	// A new subscription stays even if its first fetch has failed.
-	made := a.Hash != "" && !a.Already && feedstate.Subscribed(r.Dir, a.Hash)
+	made := a.Hash != "" && !a.Already && feedfiles.Subscribed(r.Dir, a.Hash)
 	if o.Steps && made {
 		fmt.Fprintf(s.Out, "subscribed\t%s\n", a.Hash)
 	}
@@ -155,7 +158,7 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 		line += ", " + humanize.Count(a.Summary.New+a.Summary.Updated, "entry")
 	}
 	s.Report.Info("%s", line)
-	if fetched && !o.History && feedstate.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
+	if fetched && !o.History && history.Of(r.Dir, a.Hash).Linked().Prev != "" {
 		s.Report.Info("%s: it has archives; lektor-fetch history fetches them", feedurl.Public(a.URL))
 	}
 	return a
@@ -190,7 +193,7 @@ func source(arg string) (string, error) {
 	case arg == "":
 		return "", errors.New("an empty URL")
 	case ok && slices.Contains([]string{"http", "https", "file", "exec", "feed"}, scheme):
-		return feedstate.FeedURL(arg), nil
+		return subscriptions.FeedURL(arg), nil
 	case strings.Contains(arg, "://"):
 		return "", cmdline.Hint(fmt.Errorf("%s: lektor does not fetch %s URLs", feedurl.Public(arg), scheme),
 			"use http, https, file or exec; for others, fetch the feed yourself and use lektor-fetch deliver")
@@ -293,22 +296,22 @@ func (r *Runner) Add(ctx context.Context, url string, o AddOptions) (Added, erro
 func (f *search) subscribe(ctx context.Context) (Added, error) {
 	r, o := f.r, f.o
 	a := Added{ID: f.url, URL: f.url, Hash: lektordir.FeedHash(f.url),
-		Title: cmp.Or(feedstate.OneField(f.title), feedstate.DefaultName(f.url))}
+		Title: cmp.Or(feedfiles.OneField(f.title), subscriptions.DefaultName(f.url))}
 	if o.DryRun {
 		return a, nil
 	}
 	if strings.HasPrefix(strings.ToLower(f.url), "exec:") {
 		// Fail now, not at every fetch.
-		if err := feedstate.Trusted(r.Dir, "", ""); err != nil {
+		if err := feedfiles.Trusted(r.Dir, "", ""); err != nil {
 			return a, err
 		}
 	}
-	added, err := feedstate.Add(r.Writer, r.Dir, &feedstate.Subscription{
+	added, err := subscriptions.Add(r.Writer, r.Dir, &subscriptions.Subscription{
 		ID: f.url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private,
 		Paused: o.Paused, Origin: f.origin,
-	}, feedstate.Options{Headers: o.headers()})
+	}, subscriptions.AddOptions{Headers: o.headers()})
 	if err == nil && added && o.FullText {
-		err = feedstate.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")
+		err = subscriptions.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")
 	}
 	if err == nil && f.page != nil {
 		err = recordPageESS(r.Dir, a.Hash, &f.page.Result, f.page.chosen)
@@ -335,13 +338,13 @@ func (r *Runner) first(ctx context.Context, a *Added, resp *httpmsg.Response, wh
 // subscribed returns the subscription with an id or URL, and reports whether there is one.
 func (r *Runner) subscribed(id string) (Added, bool) {
 	hash := lektordir.FeedHash(id)
-	if !feedstate.Subscribed(r.Dir, hash) {
+	if !feedfiles.Subscribed(r.Dir, hash) {
 		// The URLs are read once; feeds added since then are found by their ids.
 		if hash = r.byURL()[id]; hash == "" {
 			return Added{}, false
 		}
 	}
-	s, err := feedstate.Read(r.Dir, hash)
+	s, err := subscriptions.Read(r.Dir, hash)
 	if err != nil {
 		return Added{}, false
 	}

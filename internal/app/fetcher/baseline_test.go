@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -354,7 +354,7 @@ func TestUnasked(t *testing.T) {
 	t.Run("a document that was cut off moves no baseline", func(t *testing.T) {
 		w := newPublisher(t, 100)
 		u := newSubscriber(t, w)
-		h := feedstate.HistoryOf(u.Dir, u.hash)
+		h := history.Of(u.Dir, u.hash)
 		was := h.Baseline()
 		for _, archives := range []int{0, 5} {
 			w.post(1+archives, 24*time.Hour)
@@ -465,7 +465,7 @@ func TestUnaskedModel(t *testing.T) {
 		if !fails {
 			u.quiet(name)
 		}
-		if got := feedstate.HistoryOf(u.Dir, u.hash); got.Gap() != nil || got.Summary() == "incomplete" {
+		if got := history.Of(u.Dir, u.hash); got.Gap() != nil || got.Summary() == "incomplete" {
 			t.Fatalf("%s: %s, %v", name, got.Summary(), got.Gap())
 		}
 		u.Close()

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -47,7 +48,7 @@ func (c Common) create() (*lektordir.Dir, error) {
 // nil.
 func (c Common) runner(s *cmdline.Streams, d *lektordir.Dir, p *printer) (*Runner, error) {
 	// Markers are moved and removed without a check of their owner.
-	if err := feedstate.CheckMarkers(d); err != nil {
+	if err := schedule.CheckMarkers(d); err != nil {
 		return nil, err
 	}
 	if p != nil {

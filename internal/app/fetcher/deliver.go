@@ -14,8 +14,10 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/stage"
-	"github.com/lektordir/lektor/internal/feeds/delivery"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/feedstage"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -210,16 +212,16 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 		old = &lektordir.Feed{}
 	}
 	old.ID = feedID
-	name := feedstate.DefaultName(feedID)
+	name := subscriptions.DefaultName(feedID)
 	// A power cut may have truncated the name that an earlier put wrote.
-	if oldName := feedstate.OneField(old.Name); !strings.HasPrefix(name, oldName) {
+	if oldName := feedfiles.OneField(old.Name); !strings.HasPrefix(name, oldName) {
 		name = oldName
 	}
-	old.Name = cmp.Or(feedstate.OneField(feedName), name)
+	old.Name = cmp.Or(feedfiles.OneField(feedName), name)
 	if err := s.txn.PutFeed(old.Files()); err != nil {
 		return "", sum, err
 	}
-	out, sum, err := s.deliver(delivery.Put(ctx, s.txn, e, policy))
+	out, sum, err := s.deliver(feedstage.Put(ctx, s.txn, e, policy))
 	if err != nil {
 		return "", sum, err
 	}

@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -16,8 +17,8 @@ import (
 // subscribeToPage subscribes as lektor-serve does for a client.
 func subscribeToPage(t *testing.T, r *Runner, url string) (hash string) {
 	t.Helper()
-	s := &feedstate.Subscription{ID: url, Alias: "Mine", Categories: []string{"News"}, Origin: "a client", Discover: true}
-	if _, err := feedstate.Add(r.Writer, r.Dir, s, feedstate.Options{}); err != nil {
+	s := &subscriptions.Subscription{ID: url, Alias: "Mine", Categories: []string{"News"}, Origin: "a client", Discover: true}
+	if _, err := subscriptions.Add(r.Writer, r.Dir, s, subscriptions.AddOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return s.Hash
@@ -57,7 +58,7 @@ func TestDiscover(t *testing.T) {
 			hash := subscribeToPage(t, r, s.URL("/"))
 			sum, err := r.Update(t.Context(), Selection{})
 			if tc.failed != "" {
-				if text := feedstate.NeverRead(r.Dir, hash); err != nil || sum.Failed != 1 || !strings.Contains(text, tc.failed) || fileOf(r, hash, "etc/fetch/discover") == "" {
+				if text := subscriptions.NeverRead(r.Dir, hash); err != nil || sum.Failed != 1 || !strings.Contains(text, tc.failed) || fileOf(r, hash, "etc/fetch/discover") == "" {
 					t.Errorf("%+v, %v, %q; want a failure with %q", sum, err, text, tc.failed)
 				}
 				return
@@ -74,7 +75,7 @@ func TestDiscover(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !feedstate.Subscribed(r.Dir, want.Hash) || fileOf(r, want.Hash, "id") != fileOf(other, want.Hash, "id") || fileOf(r, want.Hash, "etc/view/alias") != "Mine\n" || fileOf(r, want.Hash, "etc/categories") != "News\n" {
+			if !feedfiles.Subscribed(r.Dir, want.Hash) || fileOf(r, want.Hash, "id") != fileOf(other, want.Hash, "id") || fileOf(r, want.Hash, "etc/view/alias") != "Mine\n" || fileOf(r, want.Hash, "etc/categories") != "News\n" {
 				t.Errorf("add subscribes to %+v", want)
 			}
 			if tc.same {
@@ -90,8 +91,8 @@ func TestDiscover(t *testing.T) {
 			if got := fileOf(r, want.Hash, "etc/fetch/origin"); got != origin {
 				t.Errorf("the origin is %q, want %q", got, origin)
 			}
-			if feedstate.Subscribed(r.Dir, hash) || feedstate.Successor(r.Dir, hash) != want.Hash {
-				t.Errorf("subscribed to the page: %t; it became %q", feedstate.Subscribed(r.Dir, hash), feedstate.Successor(r.Dir, hash))
+			if feedfiles.Subscribed(r.Dir, hash) || subscriptions.Successor(r.Dir, hash) != want.Hash {
+				t.Errorf("subscribed to the page: %t; it became %q", feedfiles.Subscribed(r.Dir, hash), subscriptions.Successor(r.Dir, hash))
 			}
 			if sum, err := r.Update(t.Context(), Selection{}); err != nil || sum.Feeds != 0 {
 				t.Errorf("%+v, %v; want nothing due", sum, err)
@@ -112,8 +113,8 @@ func TestDiscoverKilled(t *testing.T) {
 	}
 	hash := subscribeToPage(t, r, s.URL("/"))
 	sum, err := r.Update(t.Context(), Selection{})
-	if err != nil || sum.Failed+sum.Broken+sum.New != 0 || feedstate.Subscribed(r.Dir, hash) || feedstate.Successor(r.Dir, hash) != feed.Hash || !feedstate.Subscribed(r.Dir, feed.Hash) {
-		t.Errorf("%+v, %v, subscribed to the page: %t, to the feed: %t", sum, err, feedstate.Subscribed(r.Dir, hash), feedstate.Subscribed(r.Dir, feed.Hash))
+	if err != nil || sum.Failed+sum.Broken+sum.New != 0 || feedfiles.Subscribed(r.Dir, hash) || subscriptions.Successor(r.Dir, hash) != feed.Hash || !feedfiles.Subscribed(r.Dir, feed.Hash) {
+		t.Errorf("%+v, %v, subscribed to the page: %t, to the feed: %t", sum, err, feedfiles.Subscribed(r.Dir, hash), feedfiles.Subscribed(r.Dir, feed.Hash))
 	}
 	if got := fileOf(r, feed.Hash, "etc/categories"); got != "News\n" { // that a client put the page into
 		t.Errorf("the folders are %q", got)
@@ -137,7 +138,7 @@ func TestDiscoverInPlace(t *testing.T) {
 	s.Handle("/category/x.xml", server.Doc("", "<title>Home</title><link rel=alternate type=application/rss+xml href=/feed>"))
 	s.Handle("/feed", server.Doc("", server.RSS("Feed", 0, 2)))
 	hash := subscribeToPage(t, r, s.URL("/category/x.xml"))
-	if sum, err := r.Update(t.Context(), Selection{}); err != nil || sum.Failed != 1 || !feedstate.Subscribed(r.Dir, hash) || feedstate.Subscribed(r.Dir, lektordir.FeedHash(s.URL("/feed"))) {
+	if sum, err := r.Update(t.Context(), Selection{}); err != nil || sum.Failed != 1 || !feedfiles.Subscribed(r.Dir, hash) || feedfiles.Subscribed(r.Dir, lektordir.FeedHash(s.URL("/feed"))) {
 		t.Errorf("%+v, %v", sum, err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/protocol/websub"
@@ -139,7 +140,7 @@ func (s *session) trusted() error {
 	if s.st.Settings.Filter() == "" {
 		return nil
 	}
-	return feedstate.Trusted(s.r.Dir, s.hash, "filter")
+	return feedfiles.Trusted(s.r.Dir, s.hash, "filter")
 }
 
 // env returns environment variables for the commands of a feed: its URL without a password, its

@@ -18,7 +18,10 @@ import (
 	"sync"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -163,11 +166,11 @@ func unchanged(ctx context.Context) error {
 
 // editable returns the subscriptions as lines, and the text that shows them.
 func (r *Runner) editable() (shown []editLine, text []byte, err error) {
-	subs, err := feedstate.List(r.Dir)
+	subs, err := subscriptions.List(r.Dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the list would not be whole: %w", err)
 	}
-	slices.SortFunc(subs, func(a, b *feedstate.Subscription) int {
+	slices.SortFunc(subs, func(a, b *subscriptions.Subscription) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())),
 			strings.Compare(a.URL, b.URL))
 	})
@@ -204,9 +207,9 @@ func shortScheme(url string) string {
 }
 
 // uneditable returns the reason why a feed is a comment in the list, "" if it is a line.
-func (r *Runner) uneditable(s *feedstate.Subscription) string {
+func (r *Runner) uneditable(s *subscriptions.Subscription) string {
 	for _, key := range []string{"headers", "filter"} {
-		if v, err := feedstate.Get(r.Dir, s.Hash, key); v != "" || err != nil {
+		if v, err := settings.Get(r.Dir, s.Hash, key); v != "" || err != nil {
 			return "it has " + key
 		}
 	}
@@ -359,14 +362,14 @@ func (e *edit) apply(ctx context.Context, lines []editLine) error {
 		e.each(ctx, l, "changed", func() error { return e.change(l, to) })
 	}
 	for _, l := range gone {
-		if e.added[l.hash] || !feedstate.Subscribed(e.r.Dir, l.hash) {
+		if e.added[l.hash] || !feedfiles.Subscribed(e.r.Dir, l.hash) {
 			continue // a new line leads to this feed, or another process has ended the subscription
 		}
 		if ctx.Err() == nil && slices.ContainsFunc(failed, l.movedTo) {
 			e.s.Report.Warn("%s: it stays, since its new URL could not be added", feedurl.Public(l.url))
 			continue
 		}
-		e.each(ctx, l, "unsubscribed", func() error { return feedstate.Remove(e.r.Writer, e.r.Dir, l.hash) })
+		e.each(ctx, l, "unsubscribed", func() error { return subscriptions.Remove(e.r.Writer, e.r.Dir, l.hash) })
 	}
 	switch {
 	case ctx.Err() != nil && len(e.failed) > 0:
@@ -419,13 +422,14 @@ func (e *edit) each(ctx context.Context, l editLine, did string, change func() e
 // change changes folders and title of a feed from a line to an edited one.
 func (e *edit) change(from, to editLine) error {
 	d := e.r.Dir
-	sub, err := feedstate.ReadWhole(d, from.hash)
+	sub, err := subscriptions.ReadWhole(d, from.hash)
 	if err != nil {
 		return fmt.Errorf("it is no longer subscribed to: %w", err)
 	}
 	if !slices.Equal(from.folders, to.folders) {
 		folders := mergeFolders(sub.Categories, from.folders, to.folders)
-		if err := feedstate.SetForced(e.r.Writer, d, from.hash, "categories", strings.Join(folders, "\n")); err != nil {
+		if err := subscriptions.SetForced(e.r.Writer, d, from.hash, "categories", strings.Join(folders,
+			"\n")); err != nil {
 			return err
 		}
 	}
@@ -433,9 +437,9 @@ func (e *edit) change(from, to editLine) error {
 	case from.title == to.title:
 		return nil
 	case to.title == "" || to.title == termsafe.Line(sub.Name):
-		return feedstate.Unset(e.r.Writer, d, from.hash, "alias")
+		return subscriptions.Unset(e.r.Writer, d, from.hash, "alias")
 	}
-	return feedstate.SetForced(e.r.Writer, d, from.hash, "alias", to.title)
+	return subscriptions.SetForced(e.r.Writer, d, from.hash, "alias", to.title)
 }
 
 // mergeFolders returns the folders of an edited line, in its order, and then those that another

@@ -4,7 +4,9 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+
 	"github.com/lektordir/lektor/internal/protocol/discover"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/lektordir"
@@ -23,7 +25,7 @@ func recordESS(d *lektordir.Dir, hash string, feed *feedconv.Feed, size int64) e
 			nno = first(nno, l.URL)
 		}
 	}
-	return feedstate.ESS{Dir: d, Hash: hash}.Record(ess, nno, size)
+	return schedule.ESS{Dir: d, Hash: hash}.Record(ess, nno, size)
 }
 
 // recordPageESS records the ESS and NNO documents that a page links to. If it links to several ESS
@@ -33,7 +35,7 @@ func recordPageESS(d *lektordir.Dir, hash string, page *discover.Result, feed di
 	for _, l := range page.NNO {
 		nno = first(nno, l.URL)
 	}
-	return feedstate.ESS{Dir: d, Hash: hash}.Record(first("", essFor(page, feed)), nno, 0)
+	return schedule.ESS{Dir: d, Hash: hash}.Record(first("", essFor(page, feed)), nno, 0)
 }
 
 func essFor(page *discover.Result, feed discover.Link) string {
@@ -64,5 +66,5 @@ func first(have, url string) string {
 	if have != "" || !feedurl.IsHTTP(url) {
 		return have
 	}
-	return lektordir.NormalizeID(feedstate.OneField(url))
+	return lektordir.NormalizeID(feedfiles.OneField(url))
 }

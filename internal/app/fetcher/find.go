@@ -14,7 +14,8 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/discover"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
@@ -146,7 +147,7 @@ func (f *search) ofArchive(doc rfc5005.Document, before string) error {
 func (f *search) look(ctx context.Context, req *httpmsg.Request) (*httpmsg.Response, *feedconv.Feed, error) {
 	url := req.URL
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
-		if err := feedstate.Trusted(f.r.Dir, "", ""); err != nil {
+		if err := feedfiles.Trusted(f.r.Dir, "", ""); err != nil {
 			return nil, nil, err
 		}
 		req.AllowExec = true

@@ -13,7 +13,9 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/history"
+
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
@@ -102,7 +104,7 @@ func TestHistoryFullDisk(t *testing.T) {
 			if !strings.Contains(said, counted) {
 				t.Errorf("%s: it does not say %q:\n%s", name, counted, said)
 			}
-			if got := feedstate.HistoryOf(d, hash).Summary(); got != "incomplete" {
+			if got := history.Of(d, hash).Summary(); got != "incomplete" {
 				t.Errorf("%s: the feed is %q", name, got)
 			}
 			if err := syscall.Mount("none", dir, "", syscall.MS_REMOUNT, "nr_inodes=100000"); err != nil {
@@ -111,7 +113,7 @@ func TestHistoryFullDisk(t *testing.T) {
 			r, l := newRunner(t, d)
 			r.Recover(t.Context())
 			update(t, r, Selection{Feeds: []string{hash}})
-			if got := inNew(t, path, hash); len(got) != n*each+2 || l.String() != "" || feedstate.HistoryOf(d, hash).Summary() != fmt.Sprint("archived ", n) {
+			if got := inNew(t, path, hash); len(got) != n*each+2 || l.String() != "" || history.Of(d, hash).Summary() != fmt.Sprint("archived ", n) {
 				t.Errorf("%s: with room again: %d entries, %s", name, len(got), l)
 			}
 			r.Close()
@@ -223,7 +225,7 @@ func TestAddFullDisk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			subscribed, said := feedstate.Subscribed(d, lektordir.FeedHash("file://"+feed)), stderr.String()
+			subscribed, said := feedfiles.Subscribed(d, lektordir.FeedHash("file://"+feed)), stderr.String()
 			// The locks are made before a feed is known.
 			if about := strings.Contains(said, feed); about && subscribed != strings.Contains(said, "subscribed all the same") || about && !subscribed && !strings.Contains(said, "not subscribed") {
 				t.Errorf("%d inodes, subscribed %t: %s", inodes, subscribed, said)

@@ -16,8 +16,10 @@ import (
 	"github.com/lektordir/lektor/internal/cli/fulltext"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/dir/stage"
-	"github.com/lektordir/lektor/internal/feeds/delivery"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedstage"
+	"github.com/lektordir/lektor/internal/feeds/history"
+	"github.com/lektordir/lektor/internal/feeds/spool"
+
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/http/limiter"
@@ -52,17 +54,17 @@ var errPagesTime = errors.New("it took too long, with the other pages of the fee
 // The identity of an entry, and whether it changed, depend on the feed's document alone.
 type fullText struct {
 	v           *visit
-	pages       *feedstate.Pages
+	pages       *spool.Pages
 	withArticle []*wantedPage // pages with an article
 
-	recorded map[string]*feedstate.Page // by URL: pages recorded before this visit, without their articles
-	document string                     // URL of the feed's document, which names the pages
+	recorded map[string]*spool.Page // by URL: pages recorded before this visit, without their articles
+	document string                 // URL of the feed's document, which names the pages
 }
 
 // newFullText returns the fullText of a visit.
 func (v *visit) newFullText() (*fullText, error) {
-	pages, err := feedstate.PagesOf(v.r.Dir, v.hash)
-	return &fullText{v: v, pages: pages, recorded: map[string]*feedstate.Page{}}, err
+	pages, err := spool.PagesOf(v.r.Dir, v.hash)
+	return &fullText{v: v, pages: pages, recorded: map[string]*spool.Page{}}, err
 }
 
 // wantedPage is a page to fetch for an entry.
@@ -73,8 +75,8 @@ type wantedPage struct {
 	isUpdate bool   // an older version of the entry was delivered
 	own      ownText
 
-	page *feedstate.Page // the result; nil if the page was not fetched
-	err  error           // the reason why the page could not be fetched
+	page *spool.Page // the result; nil if the page was not fetched
+	err  error       // the reason why the page could not be fetched
 }
 
 // has reports whether the page has an article for the entry.
@@ -86,7 +88,7 @@ func (w *wantedPage) has() bool {
 // delivered without their article. The error is a local one, or the context's.
 func (v *visit) fullText() error {
 	policy := v.st.Settings.OnUpdate()
-	wanted, err := delivery.Wanted(v.txn, v.feed, policy, dates(feedstate.HistoryOf(v.r.Dir, v.hash)))
+	wanted, err := feedstage.Wanted(v.txn, v.feed, policy, dates(history.Of(v.r.Dir, v.hash)))
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func pageURL(raw string) string {
 func (f *fullText) delivered(list []*wantedPage) ([]*wantedPage, error) {
 	v := f.v
 	due := map[string]bool{} // pages to request again; true: now
-	if err := f.pages.Each(func(p *feedstate.Page) {
+	if err := f.pages.Each(func(p *spool.Page) {
 		f.recorded[p.URL] = p
 		if p.Tries > 0 {
 			due[p.URL] = v.t.reason == Named || !p.Next.After(v.r.now())
@@ -310,8 +312,8 @@ func (f *fullText) one(ctx context.Context, w *wantedPage) error {
 }
 
 // failed returns the record of a page that could not be fetched.
-func (f *fullText) failed(url string, old *feedstate.Page, err error) *feedstate.Page {
-	p := &feedstate.Page{URL: url}
+func (f *fullText) failed(url string, old *spool.Page, err error) *spool.Page {
+	p := &spool.Page{URL: url}
 	if old != nil {
 		p.Tries = old.Tries
 	}
@@ -340,7 +342,7 @@ func lasting(err error) bool {
 }
 
 // ask requests a page and extracts its article. The error is for the user.
-func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feedstate.Page) (*feedstate.Page, error) {
+func (f *fullText) ask(ctx context.Context, w *wantedPage, old *spool.Page) (*spool.Page, error) {
 	v := f.v
 	// The document names the page, so the rules for redirects apply.
 	from, to := f.document, w.url
@@ -355,7 +357,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feedstate.Page) 
 		}
 		if resp.NotModified {
 			a := &fulltext.Article{Content: string(old.Article)}
-			return &feedstate.Page{
+			return &spool.Page{
 				URL: w.url, Final: old.Final, ETag: old.ETag, LastModified: old.LastModified,
 				Article: old.Article, Refused: judge(a, w.own),
 			}, nil
@@ -376,7 +378,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *feedstate.Page) 
 			from, to = resp.FinalURL, a.Refresh
 			continue
 		}
-		p := &feedstate.Page{URL: w.url, Final: resp.FinalURL, Refused: refused}
+		p := &spool.Page{URL: w.url, Final: resp.FinalURL, Refused: refused}
 		if refused == "" {
 			p.ETag, p.LastModified, p.Article = resp.ETag, resp.LastModified, []byte(a.Content)
 		}
@@ -414,7 +416,7 @@ func (f *fullText) distinct(list []*wantedPage) error {
 		if w.page == nil || w.page.Text == "" || texts[w.page.Text] < 2 && places[w.page.Final] < 2 {
 			continue
 		}
-		w.page = &feedstate.Page{URL: w.url, Final: w.page.Final,
+		w.page = &spool.Page{URL: w.url, Final: w.page.Final,
 			Refused: "the pages of several entries have the same text"}
 		if err := f.pages.Put(w.page); err != nil {
 			return err
@@ -456,24 +458,24 @@ func (f *fullText) prune(urls []string) (err error) {
 }
 
 // read returns the recorded article of a page; false if there is none, or its file is damaged.
-func (f *fullText) read(url string) (delivery.Article, bool, error) {
+func (f *fullText) read(url string) (feedstage.Article, bool, error) {
 	p, err := f.pages.Get(url)
 	if err != nil || p == nil || len(p.Article) == 0 {
-		return delivery.Article{}, false, err
+		return feedstage.Article{}, false, err
 	}
-	return delivery.Article{URL: feedurl.Public(p.Final), HTML: p.Article}, true, nil
+	return feedstage.Article{URL: feedurl.Public(p.Final), HTML: p.Article}, true, nil
 }
 
 // article returns the function that returns the article of an entry of the document, see
-// [delivery.Options]. It returns nil for a nil f: the feed has no full text.
-func (f *fullText) article() func(int) (delivery.Article, bool, error) {
+// [feedstage.Options]. It returns nil for a nil f: the feed has no full text.
+func (f *fullText) article() func(int) (feedstage.Article, bool, error) {
 	if f == nil {
 		return nil
 	}
-	return func(entry int) (delivery.Article, bool, error) {
+	return func(entry int) (feedstage.Article, bool, error) {
 		i := slices.IndexFunc(f.withArticle, func(w *wantedPage) bool { return w.index == entry })
 		if i < 0 {
-			return delivery.Article{}, false, nil
+			return feedstage.Article{}, false, nil
 		}
 		return f.read(f.withArticle[i].url)
 	}
@@ -505,7 +507,7 @@ func (f *fullText) recordDurable() {
 
 // reviseEntry stages a version of an entry with an article. Unknown extras of the entry are lost.
 // ok is false if the entry is no longer in new/, or malformed.
-func (f *fullText) reviseEntry(old string, a delivery.Article) (unique string, ok bool, err error) {
+func (f *fullText) reviseEntry(old string, a feedstage.Article) (unique string, ok bool, err error) {
 	e, err := f.v.r.Dir.ReadEntry(lektordir.Ref{Feed: f.v.hash, Unique: old}, lektordir.AllFields)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.As(err, new(*lektordir.MalformedError)):

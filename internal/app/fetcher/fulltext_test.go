@@ -22,8 +22,9 @@ import (
 	"github.com/lektordir/lektor/internal/app/article"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fulltext"
-	"github.com/lektordir/lektor/internal/feeds/delivery"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedstage"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/internal/testkit/server"
@@ -127,7 +128,7 @@ func newFullBench(t *testing.T, o Options) *fullBench {
 	b.Runner, b.site, b.log = setup(t, o)
 	b.extract = inProcess
 	b.hash = subscribeTo(t, b.Runner, b.site.URL("/feed"))[0]
-	must.Do(feedstate.Set(b.Writer, b.Dir, b.hash, "fulltext", "on"))
+	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "fulltext", "on"))
 	return b
 }
 
@@ -430,11 +431,11 @@ func TestFullTextChanges(t *testing.T) {
 	}
 	// If fulltext is set later, it applies to new entries only, unless the user asks for older
 	// ones.
-	must.Do(feedstate.Unset(b.Writer, b.Dir, b.hash, "fulltext"))
+	must.Do(subscriptions.Unset(b.Writer, b.Dir, b.hash, "fulltext"))
 	b.shows(item{"plain", "/plain", lede}, item{"it", "/p", lede + " Corrected again."})
 	b.site.Handle("/plain", page(append([]string{"Plain."}, story...)...))
 	b.update()
-	must.Do(feedstate.Set(b.Writer, b.Dir, b.hash, "fulltext", "on"))
+	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "fulltext", "on"))
 	b.shows(item{"new", "/new", lede}, item{"plain", "/plain", lede})
 	b.site.Handle("/new", page(append([]string{"New."}, story...)...))
 	b.update()
@@ -524,8 +525,8 @@ func TestFullTextSecrets(t *testing.T) {
 	b := newFullBench(t, Options{})
 	other := must.Get(server.New("127.0.0.2"))
 	defer other.Close()
-	must.Do(feedstate.Set(b.Writer, b.Dir, b.hash, "headers", "Cookie: paid=yes"))
-	must.Do(feedstate.Set(b.Writer, b.Dir, b.hash, "url", strings.Replace(b.site.URL("/feed"), "://", "://ann:pw@", 1)))
+	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "headers", "Cookie: paid=yes"))
+	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "url", strings.Replace(b.site.URL("/feed"), "://", "://ann:pw@", 1)))
 	b.site.Handle("/own", page(append([]string{"Own."}, story...)...))
 	b.site.Handle("/away", to(other.URL("/from")))
 	other.Handle("/from", page(append([]string{"From."}, story...)...))
@@ -553,7 +554,7 @@ func TestFullTextSources(t *testing.T) {
 	var o Options
 	b := newFullBench(t, o)
 	b.site.Handle("/p", page(story...))
-	must.Do(feedstate.Set(b.Writer, b.Dir, b.hash, "filter", "sed s/Bridge/River/"))
+	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "filter", "sed s/Bridge/River/"))
 	b.shows(item{"Bridge", "/p", lede})
 	b.update()
 	if e := b.entries()["River"]; e == nil || e.FullText.URL == "" {
@@ -571,7 +572,7 @@ func TestFullTextSources(t *testing.T) {
 		r, _, l := setup(t, o)
 		r.extract = inProcess
 		hash := subscribeTo(t, r, "exec:cat "+file)[0]
-		must.Do(feedstate.Set(r.Writer, r.Dir, hash, "fulltext", "on"))
+		must.Do(subscriptions.Set(r.Writer, r.Dir, hash, "fulltext", "on"))
 		if sum, err := r.Update(context.Background(), Selection{Reason: Forced}); err != nil || sum.New != 1 {
 			t.Fatalf("%v, %v\n%s", sum, err, l)
 		}
@@ -639,7 +640,7 @@ func TestReviseEntry(t *testing.T) {
 		must.Do(c.meanwhile(b, refs[0]))
 		s := must.Get(b.open(t.Context(), b.hash, true))
 		f := &fullText{v: &visit{session: s, ctx: t.Context()}}
-		unique, ok, err := f.reviseEntry(refs[0].Unique, delivery.Article{URL: "http://a.example/1", HTML: []byte("<p>article")})
+		unique, ok, err := f.reviseEntry(refs[0].Unique, feedstage.Article{URL: "http://a.example/1", HTML: []byte("<p>article")})
 		if ok != c.ok || err != nil {
 			t.Errorf("%s: %v, %v", what, ok, err)
 		}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/history"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -20,11 +22,12 @@ import (
 func History(ctx context.Context, o UpdateOptions, s *cmdline.Streams) error {
 	o.All, o.Archives = true, o.Pages == 0
 	find := func(d *lektordir.Dir) func(string) (string, error) {
-		f := &feedstate.Finder{Dir: d}
+		f := &subscriptions.Finder{Dir: d}
 		return func(name string) (string, error) {
 			hash, err := f.Find(name)
 			var none *lektordir.NotFoundError
-			if errors.As(err, new(*feedstate.NotSubscribedError)) || errors.As(err, &none) && len(none.Matches) == 0 {
+			if errors.As(err, new(*subscriptions.NotSubscribedError)) || errors.As(err, &none) &&
+				len(none.Matches) == 0 {
 				return "", cmdline.Hint(err, "to subscribe and fetch the whole feed: lektor-fetch add --history")
 			}
 			return hash, entrystore.FeedHint(err)
@@ -85,7 +88,7 @@ func (r *Runner) historyLine(ctx context.Context, t task) (string, error) {
 		return "", err
 	}
 	doc := rfc5005.Subscribed(feed, resp.FinalURL, req.URL)
-	h := feedstate.HistoryOf(r.Dir, t.hash)
+	h := history.Of(r.Dir, t.hash)
 	record, err := h.Archives()
 	if err != nil {
 		return "", err

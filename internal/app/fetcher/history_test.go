@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/history"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/testkit/server"
@@ -144,7 +146,7 @@ func TestHistoryRequests(t *testing.T) {
 	if sum := update(t, r, Selection{Feeds: []string{hash}}); asked(s) != "/feed /4" || sum.New != 2 {
 		t.Errorf("%+v", sum)
 	}
-	if got := feedstate.HistoryOf(r.Dir, hash).Summary(); got != "archived 4" {
+	if got := history.Of(r.Dir, hash).Summary(); got != "archived 4" {
 		t.Error(got)
 	}
 	if strings.Contains(l.String(), "warning") || strings.Contains(l.String(), "error") {
@@ -161,7 +163,7 @@ func TestBaseline(t *testing.T) {
 	if got := asked(s); got != "/feed" {
 		t.Error(got)
 	}
-	h := feedstate.HistoryOf(r.Dir, hash)
+	h := history.Of(r.Dir, hash)
 	if h.Baseline().URL != s.URL("/3") || h.Summary() != "archived 0" {
 		t.Error(h.Baseline(), h.Summary())
 	}
@@ -181,7 +183,7 @@ func TestBaseline(t *testing.T) {
 		t.Error(got)
 	}
 	// While history is off, only archives are missed; they come when it is on again.
-	if err := feedstate.Set(r.Writer, r.Dir, hash, "history", "off"); err != nil {
+	if err := subscriptions.Set(r.Writer, r.Dir, hash, "history", "off"); err != nil {
 		t.Fatal(err)
 	}
 	chain(s, 6)
@@ -189,7 +191,7 @@ func TestBaseline(t *testing.T) {
 	if got := asked(s); got != "/feed" {
 		t.Error(got)
 	}
-	if err := feedstate.Unset(r.Writer, r.Dir, hash, "history"); err != nil {
+	if err := subscriptions.Unset(r.Writer, r.Dir, hash, "history"); err != nil {
 		t.Fatal(err)
 	}
 	update(t, r, again)
@@ -211,13 +213,13 @@ func TestWatchWalks(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if where == "requested" && hold != nil {
-			if err := feedstate.AddMarker(r.Dir, hash); err != nil {
+			if err := schedule.AddMarker(r.Dir, hash); err != nil {
 				t.Error(err)
 			}
 			hold = nil
 		}
 	}
-	if err := feedstate.AddMarker(r.Dir, hash); err != nil {
+	if err := schedule.AddMarker(r.Dir, hash); err != nil {
 		t.Fatal(err)
 	}
 	asked(s)
@@ -249,7 +251,7 @@ func TestOfAWalk(t *testing.T) {
 	far.Handle("/1", server.Doc("", server.RSS("Old", 0, 1)))
 	u := strings.Replace(s.URL("/feed"), "http://", "http://ann:s3cret@", 1)
 	hash := subscribeTo(t, r, u)[0]
-	if err := feedstate.Set(r.Writer, r.Dir, hash, "headers", "X-Token: t0ken"); err != nil {
+	if err := subscriptions.Set(r.Writer, r.Dir, hash, "headers", "X-Token: t0ken"); err != nil {
 		t.Fatal(err)
 	}
 	tree := func() string {
@@ -372,7 +374,7 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	})
 	hash := subscribeTo(t, r, s.URL(feed))[0]
 	update(t, r, Selection{Feeds: []string{hash}, Reason: Forced, Want: Want{Archives: true}})
-	h := feedstate.HistoryOf(r.Dir, hash)
+	h := history.Of(r.Dir, hash)
 	messages := l.String()
 	l.b.Reset()
 	gap := h.Gap()
@@ -387,7 +389,7 @@ func (c hostile) try(t *testing.T, r *Runner, s *server.Server, l *log, now *tim
 	if len(got) < 2 || got[0] != "Now" || !slices.Contains(got, "Newer") {
 		errorf("%s: %q", c.name, got)
 	}
-	if sub, _ := feedstate.Read(r.Dir, hash); sub.Error != "" || h.Summary() != "incomplete" {
+	if sub, _ := subscriptions.Read(r.Dir, hash); sub.Error != "" || h.Summary() != "incomplete" {
 		errorf("%s: %q, %s", c.name, sub.Error, h.Summary())
 	}
 	// Before the retry is due, there is no request and no message.
@@ -445,7 +447,7 @@ func TestMendedLink(t *testing.T) {
 		s.Handle(dir+"1", server.Doc("", atomFeed(mark, 1, entry{"1", "One", 1})))
 		hash := subscribeTo(t, r, s.URL(dir+"feed"))[0]
 		named := Selection{Feeds: []string{hash}, Want: Want{Archives: true}}
-		h := feedstate.HistoryOf(r.Dir, hash)
+		h := history.Of(r.Dir, hash)
 		for range 2 {
 			update(t, r, named)
 			if h.Gap() == nil || !strings.Contains(l.String(), "error: ") {
@@ -540,7 +542,7 @@ func TestEndless(t *testing.T) {
 	}
 	s.Handle("/feed", server.Doc("", atomFeed(link("prev-archive", "/e/0"), 9, entry{"now", "Now", 9})))
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
-	h := feedstate.HistoryOf(r.Dir, hash)
+	h := history.Of(r.Dir, hash)
 	for run := range 2 {
 		sum := update(t, r, Selection{Feeds: []string{hash}, Reason: Forced, Want: Want{Archives: true}})
 		gap := h.Gap()
@@ -641,7 +643,7 @@ func TestLinksOfArchives(t *testing.T) {
 	s.Handle("/other", server.Doc("", strings.Replace(strings.ReplaceAll(atomFeed("<fh:complete/>", 9, entry{"1", "One", 1}), "purl.org", "x.example"), "<content>", link("prev-archive", "/x")+"<content>", 1)))
 	other := subscribeTo(t, r, s.URL("/other"))[0]
 	update(t, r, Selection{Feeds: []string{other}})
-	if h := feedstate.HistoryOf(r.Dir, other); h.Exists() || len(s.Requests("/x")) > 0 {
+	if h := history.Of(r.Dir, other); h.Exists() || len(s.Requests("/x")) > 0 {
 		t.Error(h.Summary())
 	}
 }
@@ -738,7 +740,7 @@ func TestCutOff(t *testing.T) {
 	s.Handle("/feed", server.Doc("", archived))
 	hash := subscribeTo(t, r, s.URL("/feed"))[0]
 	update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})
-	h := feedstate.HistoryOf(r.Dir, hash)
+	h := history.Of(r.Dir, hash)
 	was := h.Linked()
 	if was.Prev == "" || h.Gap() == nil {
 		t.Fatal(was, h.Gap())
@@ -750,7 +752,7 @@ func TestCutOff(t *testing.T) {
 	}
 	s.Handle("/feed", server.Doc("", late("")))
 	update(t, r, Selection{Feeds: []string{hash}})
-	if got := h.Linked(); got != (feedstate.Linked{}) || h.Gap() != nil {
+	if got := h.Linked(); got != (history.Linked{}) || h.Gap() != nil {
 		t.Errorf("%v and %v", got, h.Gap())
 	}
 
@@ -781,7 +783,7 @@ func TestCutOff(t *testing.T) {
 		}
 		shows("a b")
 	}
-	if len(s.Requests("/1")) > 0 || feedstate.HistoryOf(r.Dir, hash).Summary() != "complete" {
+	if len(s.Requests("/1")) > 0 || history.Of(r.Dir, hash).Summary() != "complete" {
 		t.Error("a complete feed was asked for more")
 	}
 }
@@ -810,7 +812,7 @@ func TestPages(t *testing.T) {
 	}
 	serve(0)
 	hash := visited(t, r, s)
-	if h := feedstate.HistoryOf(r.Dir, hash); asked(s) != "/feed" || h.Summary() != "paged" {
+	if h := history.Of(r.Dir, hash); asked(s) != "/feed" || h.Summary() != "paged" {
 		t.Error(h.Summary())
 	}
 	sum := update(t, r, Selection{Feeds: []string{hash}, Want: Want{Pages: 3}})
@@ -844,7 +846,7 @@ func TestPages(t *testing.T) {
 	if strings.Contains(l.String(), "warning") || strings.Contains(l.String(), "error") {
 		t.Error(l)
 	}
-	if h := feedstate.HistoryOf(r.Dir, other); h.Gap() != nil || h.Stored() || h.Summary() != "paged" {
+	if h := history.Of(r.Dir, other); h.Gap() != nil || h.Stored() || h.Summary() != "paged" {
 		t.Error(h.Summary())
 	}
 }
@@ -937,7 +939,7 @@ func TestWordPress(t *testing.T) {
 	if got := asked(s); got != "/feed /feed?paged=2 /feed?paged=3 /feed?paged=4" || sum.New != 4 || l.String() != "" {
 		t.Errorf("%s, %+v, %s", got, sum, l)
 	}
-	if got := feedstate.HistoryOf(r.Dir, hash).Summary(); got != "" {
+	if got := history.Of(r.Dir, hash).Summary(); got != "" {
 		t.Error(got)
 	}
 	// A feed that is not there any more is another matter.
@@ -1048,7 +1050,7 @@ func TestWithoutGuid(t *testing.T) {
 		s.Handle("/2", doc(link("prev-archive", "/1"), item(2, "Two, older"), item(1, "One")))
 		s.Handle("/1", doc("", item(1, "One, older"), item(0, "Zero"), item(0, "Zero")))
 		hash := subscribeTo(t, r, s.URL("/feed"))[0]
-		if err := feedstate.Set(r.Writer, r.Dir, hash, "on-update", policy); err != nil {
+		if err := subscriptions.Set(r.Writer, r.Dir, hash, "on-update", policy); err != nil {
 			t.Fatal(err)
 		}
 		update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})

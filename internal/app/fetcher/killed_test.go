@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -113,7 +113,7 @@ func TestPurgedMeanwhile(t *testing.T) {
 		asked = len(s.Requests("/feed"))
 		begun()
 		var none *lektordir.NotFoundError
-		if err := feedstate.Set(r.Writer, r.Dir, entry.Feed, key, "3h"); !errors.As(err, &none) {
+		if err := subscriptions.Set(r.Writer, r.Dir, entry.Feed, key, "3h"); !errors.As(err, &none) {
 			t.Errorf("%s: %v", key, err)
 		}
 		gone(key)

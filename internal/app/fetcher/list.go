@@ -11,7 +11,11 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/history"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
@@ -32,7 +36,7 @@ type ListOptions struct {
 
 // listed is a subscription in the list.
 type listed struct {
-	*feedstate.Subscription
+	*subscriptions.Subscription
 	d      *lektordir.Dir
 	unread map[string]int
 }
@@ -52,7 +56,7 @@ var listColumns = []cmdline.Column[*listed]{
 	{Name: "unread", Get: func(l *listed) any { return l.unread[l.Hash] }},
 	{Name: "categories", Get: func(l *listed) any { return l.Categories }},
 	{Name: "error", Get: func(l *listed) any { return l.Error }},
-	{Name: "history", Get: func(l *listed) any { return feedstate.HistoryOf(l.d, l.Hash).Summary() }},
+	{Name: "history", Get: func(l *listed) any { return history.Of(l.d, l.Hash).Summary() }},
 	{Name: "hash", Extra: true, Get: func(l *listed) any { return l.Hash }},
 	{Name: "id", Extra: true, Get: func(l *listed) any { return feedurl.Public(l.ID) }},
 	{Name: "name", Extra: true, Get: func(l *listed) any { return l.Name }},
@@ -62,8 +66,8 @@ var listColumns = []cmdline.Column[*listed]{
 	{Name: "interval", Extra: true, Get: func(l *listed) any { return l.Interval }},
 	{Name: "private", Extra: true, Get: func(l *listed) any { return l.Private }},
 	{Name: "paused", Extra: true, Get: func(l *listed) any { return l.Paused }},
-	{Name: "checked", Extra: true, Get: func(l *listed) any { return feedstate.Checked(l.d, l.Hash) }},
-	{Name: "next", Extra: true, Get: func(l *listed) any { return feedstate.Next(l.d, l.Hash) }},
+	{Name: "checked", Extra: true, Get: func(l *listed) any { return schedule.Checked(l.d, l.Hash) }},
+	{Name: "next", Extra: true, Get: func(l *listed) any { return schedule.Next(l.d, l.Hash) }},
 }
 
 // List prints the subscriptions, sorted by title.
@@ -78,9 +82,9 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 			return err
 		}
 	}
-	list := feedstate.List
+	list := subscriptions.List
 	if o.All {
-		list = feedstate.ListAll
+		list = subscriptions.ListAll
 	}
 	subs, bad := list(d)
 	if len(o.Feeds) > 0 {
@@ -88,7 +92,8 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 		if err != nil {
 			return err
 		}
-		subs = slices.DeleteFunc(subs, func(s *feedstate.Subscription) bool { return !slices.Contains(named, s.Hash) })
+		subs = slices.DeleteFunc(subs,
+			func(s *subscriptions.Subscription) bool { return !slices.Contains(named, s.Hash) })
 	}
 	refs, err := d.List(ctx, lektordir.ListOptions{SkipTrashed: true})
 	if ctx.Err() != nil {
@@ -103,13 +108,13 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 			unread[ref.Feed]++
 		}
 	}
-	slices.SortStableFunc(subs, func(a, b *feedstate.Subscription) int {
+	slices.SortStableFunc(subs, func(a, b *subscriptions.Subscription) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())),
 			strings.Compare(a.URL, b.URL))
 	})
 	var shown []*listed
 	for _, sub := range subs {
-		if o.Broken && sub.Error == "" || !feedstate.InCategory(sub.Categories, o.Category) {
+		if o.Broken && sub.Error == "" || !settings.InCategory(sub.Categories, o.Category) {
 			continue
 		}
 		l := &listed{sub, d, unread}

@@ -10,7 +10,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/opml"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -76,7 +79,7 @@ func Import(ctx context.Context, o ImportOptions, s *cmdline.Streams) error {
 	// Also fetch the feeds of an import that was stopped before.
 	before := 0
 	for _, sub := range list.already {
-		if feedstate.Checked(r.Dir, sub.Hash).IsZero() {
+		if schedule.Checked(r.Dir, sub.Hash).IsZero() {
 			before++
 			sel.Feeds = append(sel.Feeds, sub.Hash)
 		}
@@ -98,7 +101,7 @@ func (r *Runner) imported(ctx context.Context, sel Selection, s *cmdline.Streams
 	if ctx.Err() != nil {
 		missing := 0
 		for _, hash := range sel.Feeds {
-			if feedstate.Checked(r.Dir, hash).IsZero() {
+			if schedule.Checked(r.Dir, hash).IsZero() {
 				missing++
 			}
 		}
@@ -110,7 +113,7 @@ func (r *Runner) imported(ctx context.Context, sel Selection, s *cmdline.Streams
 		// An alias stays, unless it equals the feed's own name: then the alias is removed, so that
 		// the feed can change its name.
 		for _, hash := range sel.Feeds {
-			err = errors.Join(err, feedstate.SameAlias(r.Writer, r.Dir, hash))
+			err = errors.Join(err, subscriptions.SameAlias(r.Writer, r.Dir, hash))
 		}
 	}
 	return errors.Join(err, r.Close())
@@ -118,8 +121,8 @@ func (r *Runner) imported(ctx context.Context, sel Selection, s *cmdline.Streams
 
 // imported is the result of [subscribe].
 type imported struct {
-	added   []*feedstate.Subscription
-	already []*feedstate.Subscription
+	added   []*subscriptions.Subscription
+	already []*subscriptions.Subscription
 	// refused are URLs that are not http or https, as a list from a stranger must not name local
 	// files or commands, and URLs that are too long for the file that stores them.
 	refused []string
@@ -130,21 +133,21 @@ type imported struct {
 // to; the others are subscribed to nevertheless.
 func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (imported, error) {
 	var refused []string
-	var feeds []*feedstate.Subscription
+	var feeds []*subscriptions.Subscription
 	for _, f := range doc.Feeds() {
-		id := feedstate.FeedURL(f.URL)
+		id := subscriptions.FeedURL(f.URL)
 		if !feedurl.IsHTTP(id) || len(id) >= atomicfile.MaxLine {
 			refused = append(refused, f.URL)
 			continue
 		}
-		s := &feedstate.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description,
+		s := &subscriptions.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description,
 			Categories: f.Categories, Paused: f.Paused}
 		if s.Alias == f.URL {
 			s.Alias = "" // export writes the URL as the title of a feed without a name
 		}
 		feeds = append(feeds, s)
 	}
-	list, bad := feedstate.AddAll(w, d, feeds, feedstate.ManyOptions{DryRun: dryRun})
+	list, bad := subscriptions.AddAll(w, d, feeds, subscriptions.AddAllOptions{DryRun: dryRun})
 	out := imported{added: list.Added, already: list.Already, refused: refused}
 	if dryRun {
 		return out, bad
@@ -158,19 +161,19 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 		old.Merge(doc)
 		all = old
 	}
-	path := feedstate.ListFile(d)
+	path := subscriptions.ListFile(d)
 	data := all.Bytes()
 	if _, err := opml.Parse(data); err != nil {
 		// An invalid file could not be read, and the next import would replace it.
 		return out, errors.Join(bad, fmt.Errorf("%s was not changed, so export will lack parts of this list: %w", path,
 			err))
 	}
-	return out, errors.Join(bad, feedstate.WriteList(d, data))
+	return out, errors.Join(bad, subscriptions.WriteList(d, data))
 }
 
 // importedBefore reads the merged lists of earlier imports; nil if there are none.
 func importedBefore(d *lektordir.Dir) (*opml.Document, error) {
-	data, err := atomicfile.Read(feedstate.ListFile(d), opml.MaxBytes)
+	data, err := atomicfile.Read(subscriptions.ListFile(d), opml.MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -206,7 +209,7 @@ func Export(_ context.Context, o ExportOptions, s *cmdline.Streams) error {
 
 // list returns a list of all subscriptions.
 func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
-	subs, bad := feedstate.List(d)
+	subs, bad := subscriptions.List(d)
 	var doc *opml.Document
 	if !o.Public {
 		// Keep everything else of the imported lists, which are the user's own.
@@ -221,7 +224,7 @@ func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 	for _, s := range subs {
 		f := opml.Feed{URL: s.URL, ID: s.ID, Title: s.Alias, Name: s.Name, HTMLURL: s.Link, Description: s.About,
 			Categories: s.Categories, Paused: s.Paused && !o.Public}
-		withheld, err := feedstate.Withheld(d, s.Hash)
+		withheld, err := settings.Withheld(d, s.Hash)
 		if o.Public {
 			bad = errors.Join(bad, err) // then withheld is not "", so only the name is listed
 		}
@@ -234,7 +237,7 @@ func (o ExportOptions) list(d *lektordir.Dir) (*opml.Document, error) {
 		}
 		feeds = append(feeds, f)
 	}
-	doc = doc.Update(feeds, feedstate.FeedURL)
+	doc = doc.Update(feeds, subscriptions.FeedURL)
 	if o.Public || !o.Passwords {
 		doc.Rewrite(feedurl.Public)
 	}

@@ -14,7 +14,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/protocol/opml"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -26,7 +29,7 @@ func setupDir(t *testing.T) (*lektordir.Dir, *commit.Writer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := feedstate.NewWriter(d, commit.Options{})
+	w, err := feedfiles.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +39,8 @@ func setupDir(t *testing.T) (*lektordir.Dir, *commit.Writer) {
 
 func TestImportKeepsIDs(t *testing.T) {
 	d, w := setupDir(t)
-	s := &feedstate.Subscription{ID: "http://old.example/feed", URL: "http://new.example/feed"}
-	if _, err := feedstate.Add(w, d, s, feedstate.Options{}); err != nil {
+	s := &subscriptions.Subscription{ID: "http://old.example/feed", URL: "http://new.example/feed"}
+	if _, err := subscriptions.Add(w, d, s, subscriptions.AddOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	doc, err := opml.Parse([]byte(`<opml><body><outline text="F"><outline xmlUrl="http://new.example/feed"/><outline xmlUrl="feed://x.example/f"/></outline>
@@ -49,7 +52,7 @@ func TestImportKeepsIDs(t *testing.T) {
 	if err != nil || len(got.added) != 1 || got.added[0].ID != "http://x.example/f" || len(got.already) != 1 || !slices.Equal(got.refused, []string{"file:///etc/passwd"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if c := feedstate.Categories(d, s.Hash); !slices.Equal(c, []string{"F"}) {
+	if c := settings.Categories(d, s.Hash); !slices.Equal(c, []string{"F"}) {
 		t.Errorf("categories %q", c)
 	}
 }
@@ -57,7 +60,7 @@ func TestImportKeepsIDs(t *testing.T) {
 // An imported list that cannot be read is not overwritten.
 func TestImportUnreadableList(t *testing.T) {
 	d, w := setupDir(t)
-	path := feedstate.ListFile(d)
+	path := subscriptions.ListFile(d)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +93,7 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 	if _, err := subscribe(w, d, list("a"), false); err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.ReadFile(feedstate.ListFile(d))
+	before, err := os.ReadFile(subscriptions.ListFile(d))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +101,7 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") || len(imp.added) != 1 {
 		t.Errorf("%v, %v", imp, err)
 	}
-	if after, err := os.ReadFile(feedstate.ListFile(d)); err != nil || string(after) != string(before) {
+	if after, err := os.ReadFile(subscriptions.ListFile(d)); err != nil || string(after) != string(before) {
 		t.Errorf("%d bytes, %v", len(after), err)
 	}
 }
@@ -154,8 +157,8 @@ func TestImportStopped(t *testing.T) {
 // warning.
 func TestPublicListOfAFeedThatCannotBeRead(t *testing.T) {
 	d, w := setupDir(t)
-	sub := &feedstate.Subscription{ID: "http://127.0.0.1/feed", URL: "http://127.0.0.1/feed"}
-	if _, err := feedstate.Add(w, d, sub, feedstate.Options{}); err != nil {
+	sub := &subscriptions.Subscription{ID: "http://127.0.0.1/feed", URL: "http://127.0.0.1/feed"}
+	if _, err := subscriptions.Add(w, d, sub, subscriptions.AddOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.MkdirAll(filepath.Join(d.Join("src", sub.Hash, "etc", "fetch"), "private"), 0o777); err != nil {

@@ -7,8 +7,9 @@ import (
 	"net/http"
 
 	"github.com/lektordir/lektor/feedconv"
-	"github.com/lektordir/lektor/internal/feeds/delivery"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedstage"
+	"github.com/lektordir/lektor/internal/feeds/spool"
+
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 )
@@ -31,7 +32,7 @@ func (w *walk) pages(ctx context.Context) error {
 	entries, size := 0, int64(0)
 	for page := 2; next != "" && (w.t.want.Pages == AllPages || page <= w.t.want.Pages); page++ {
 		reason := w.refused(from, next, visited, entries, size)
-		var doc *feedstate.Spooled
+		var doc *spool.Spooled
 		var feed *feedconv.Feed
 		var err error
 		if reason == "" {
@@ -96,7 +97,7 @@ func (w *walk) refused(from, url string, visited map[string]bool, entries int, s
 }
 
 // page requests the page at url, which the page at from names, and parses it.
-func (w *walk) page(ctx context.Context, url, from string) (*feedstate.Spooled, *feedconv.Feed, error) {
+func (w *walk) page(ctx context.Context, url, from string) (*spool.Spooled, *feedconv.Feed, error) {
 	doc, err := w.get(ctx, url, from)
 	if err != nil {
 		return nil, nil, err
@@ -113,7 +114,7 @@ func absent(err error) bool {
 
 // further reports whether a page has an entry that is not on the pages before it.
 func (w *walk) further(feed *feedconv.Feed) bool {
-	for id := range delivery.Versions(feed) {
+	for id := range feedstage.Versions(feed) {
 		if !w.choice.Has(id) {
 			return true
 		}

@@ -1,6 +1,6 @@
 // Package fetcher implements lektor-fetch: it fetches the feeds that are due, many at a time, and
-// delivers new and updated entries. It uses fetch (HTTP and commands), feedstate (state and schedule
-// of a feed), feedconv (parsing), delivery (identity of entries) and lektordir (the directory).
+// delivers new and updated entries. It uses fetch (HTTP and commands), schedule (state
+// of a feed), feedconv (parsing), feedstage (stages entries) and lektordir (the directory).
 //
 // Start reading with runner.go. update.go chooses feeds and watch.go waits for them; outcome.go
 // holds reasons and results; queue.go starts visits. session.go is a locked feed, visit.go the
@@ -20,7 +20,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/fulltext"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -85,7 +87,7 @@ type Runner struct {
 
 // New returns a runner. The caller must close it.
 func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
-	w, err := feedstate.NewWriter(d, commit.Options{Delay: delay, Warn: func(s string) { report.Warn("%s", s) }})
+	w, err := feedfiles.NewWriter(d, commit.Options{Delay: delay, Warn: func(s string) { report.Warn("%s", s) }})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +101,7 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	return &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
 		parser: newParser(o, report),
-		byURL:  sync.OnceValue(func() map[string]string { return feedstate.ByURL(d) }), extract: fulltext.Extract,
+		byURL:  sync.OnceValue(func() map[string]string { return subscriptions.ByURL(d) }), extract: fulltext.Extract,
 		walkBatch: walkBatch, pagesTime: pagesTime,
 	}, nil
 }
@@ -115,7 +117,7 @@ func (r *Runner) Close() error {
 // recordDate records the Date of servers, which other programs use to detect a wrong clock.
 func (r *Runner) recordDate() {
 	// A missing or old record only makes the detection weaker.
-	_ = feedstate.RecordDate(r.Dir, r.Client.Date(), r.now())
+	_ = feedfiles.RecordDate(r.Dir, r.Client.Date(), r.now())
 }
 
 // Recover finishes or undoes interrupted commits, and removes temporary files. It must be called
@@ -124,7 +126,7 @@ func (r *Runner) Recover(ctx context.Context) {
 	if err := r.Writer.Recover(ctx); err != nil && ctx.Err() == nil {
 		r.report.Error("recovery: %v", err)
 	}
-	feedstate.Sweep(r.Writer, r.Dir, r.now())
+	subscriptions.Sweep(r.Writer, r.Dir, r.now())
 }
 
 // reportOutcome reports why a feed failed.

@@ -10,8 +10,14 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/stage"
-	"github.com/lektordir/lektor/internal/feeds/delivery"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/feedstage"
+	"github.com/lektordir/lektor/internal/feeds/history"
+	"github.com/lektordir/lektor/internal/feeds/marks"
+	"github.com/lektordir/lektor/internal/feeds/push"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/lektordir"
 	"github.com/lektordir/lektor/lektordir/fromfeed"
 )
@@ -22,7 +28,7 @@ type session struct {
 	r    *Runner
 	hash string
 	txn  *stage.Txn
-	st   *feedstate.State
+	st   *schedule.State
 }
 
 // open locks a feed and loads its state. If another process holds the lock, it returns a
@@ -38,13 +44,13 @@ func (r *Runner) open(ctx context.Context, hash string, wait bool) (*session, er
 		return nil, err
 	}
 	// Another machine may have fetched the feed just now.
-	feedstate.Revalidate(r.Dir, hash)
+	schedule.Revalidate(r.Dir, hash)
 	st, err := r.state(hash)
 	if err != nil {
 		txn.Close()
 		return nil, err
 	}
-	return &session{r: r, hash: hash, txn: delivery.On(r.Dir, txn), st: st}, nil
+	return &session{r: r, hash: hash, txn: feedstage.On(r.Dir, txn), st: st}, nil
 }
 
 // Close unlocks the feed and removes entries that are staged but not committed.
@@ -53,8 +59,8 @@ func (s *session) Close() {
 }
 
 // state loads the state of a feed. To save it, the caller must hold the feed's lock.
-func (r *Runner) state(hash string) (*feedstate.State, error) {
-	st, err := feedstate.Load(r.Dir, hash)
+func (r *Runner) state(hash string) (*schedule.State, error) {
+	st, err := schedule.Load(r.Dir, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +105,7 @@ func (s *session) mark() map[lektordir.Ref]lektordir.Ref {
 	if !s.st.HasMarks() {
 		return nil
 	}
-	moved, err := feedstate.MarkArrived(s.r.Dir, s.hash, s.r.now())
+	moved, err := marks.SetArrived(s.r.Dir, s.hash, s.r.now())
 	if err != nil {
 		s.r.report.Warn("%v", err)
 	}
@@ -107,7 +113,7 @@ func (s *session) mark() map[lektordir.Ref]lektordir.Ref {
 }
 
 // dates returns the rule for versions of a document of the feed.
-func dates(h *feedstate.History) stage.Dates {
+func dates(h *history.History) stage.Dates {
 	if h.Stored() {
 		// An archive may have a later version (RFC 5005, section 4.1).
 		return stage.NotOlder
@@ -125,7 +131,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 	id = cmp.Or(old.ID, id)
 	if lektordir.FeedHash(id) != s.hash {
 		// The id file is lost; the URL is the id if the feed did not move.
-		if id, _ = feedstate.URL(s.r.Dir, s.hash); lektordir.FeedHash(id) != s.hash {
+		if id, _ = feedfiles.URL(s.r.Dir, s.hash); lektordir.FeedHash(id) != s.hash {
 			return fmt.Errorf("src/%s: the id of the feed is lost", s.hash)
 		}
 	}
@@ -133,23 +139,23 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 	if name != "" {
 		now.Name = name
 	} else if strings.TrimSpace(feed.Title) == "" {
-		now.Name = cmp.Or(old.Name, feedstate.DefaultName(id))
+		now.Name = cmp.Or(old.Name, subscriptions.DefaultName(id))
 	}
 	if err := s.txn.PutFeed(now.Files()); err != nil {
 		return err
 	}
-	if err := feedstate.GuardID(s.r.Dir, s.hash, id); err != nil {
+	if err := feedfiles.HideID(s.r.Dir, s.hash, id); err != nil {
 		return err
 	}
-	return feedstate.PushOf(feed.Clouds, feed.Links).Write(s.r.Dir, s.hash)
+	return push.Of(feed.Clouds, feed.Links).Write(s.r.Dir, s.hash)
 }
 
 // stage stages new and updated entries of a document, after describe. article is the field of
-// [delivery.Options].
+// [feedstage.Options].
 func (s *session) stage(ctx context.Context, feed *feedconv.Feed,
-	article func(int) (delivery.Article, bool, error)) (stage.Result, error) {
+	article func(int) (feedstage.Article, bool, error)) (stage.Result, error) {
 	p := s.st.Settings.OnUpdate()
-	h := feedstate.HistoryOf(s.r.Dir, s.hash)
+	h := history.Of(s.r.Dir, s.hash)
 	// If the document is truncated or limited, the rest is unknown, maybe with the mark that the
 	// feed is complete.
 	whole := !feed.Truncated && limited(feed) < 0
@@ -161,8 +167,8 @@ func (s *session) stage(ctx context.Context, feed *feedconv.Feed,
 		wasComplete = wasComplete && bad == nil
 	}
 	ranks := feed.Complete || feed.Truncated && wasComplete
-	o := delivery.Options{Dates: dates(h), Article: article}
-	out, err := delivery.StageWith(ctx, s.txn, feed, p, o)
+	o := feedstage.Options{Dates: dates(h), Article: article}
+	out, err := feedstage.StageWith(ctx, s.txn, feed, p, o)
 	switch {
 	case err != nil:
 	case ranks:

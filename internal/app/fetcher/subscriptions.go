@@ -9,7 +9,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -35,7 +38,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer r.Close()
-	done, remove := "unsubscribed", func(hash, _ string) error { return feedstate.Remove(r.Writer, d, hash) }
+	done, remove := "unsubscribed", func(hash, _ string) error { return subscriptions.Remove(r.Writer, d, hash) }
 	switch {
 	case o.Purge && o.DryRun:
 		done = "would be removed with its entries"
@@ -47,7 +50,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *cmdline.Streams) error {
 		remove = func(hash, title string) error { return r.purge(ctx, hash, title) }
 	}
 	// The entries of a feed can be purged after it was unsubscribed from.
-	find := &feedstate.Finder{Dir: d, All: o.Purge}
+	find := &subscriptions.Finder{Dir: d, All: o.Purge}
 	for name, err := range cmdline.ReadArgs(o.Feeds, s.In, o.Nul) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -83,7 +86,7 @@ func (r *Runner) purge(ctx context.Context, hash, title string) error {
 	} else if err == nil {
 		t.Close()
 	}
-	return feedstate.Purge(ctx, r.Writer, r.Dir, hash)
+	return subscriptions.Purge(ctx, r.Writer, r.Dir, hash)
 }
 
 // SetOptions are the options of [Set].
@@ -93,7 +96,7 @@ type SetOptions struct {
 	Key           string   // "": all settings; "-": those on standard input
 	Values        []string // lines of the new value; none: show the value
 	Unset, DryRun bool
-	Force         bool // allow an interval shorter than [feedstate.MinInterval], and with "-" every value
+	Force         bool // allow an interval shorter than [settings.MinInterval], and with "-" every value
 	Raw           bool // print values as they are, even if they could harm a terminal
 }
 
@@ -106,7 +109,7 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 	if o.Key == "-" {
 		return o.restore(ctx, d, s)
 	}
-	hash, err := feedstate.FindAny(d, o.Feed)
+	hash, err := subscriptions.FindAny(d, o.Feed)
 	if err == nil && (o.Unset || len(o.Values) > 0) {
 		err = o.allowed(d, hash, o.Key)
 	}
@@ -114,7 +117,7 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 	case err != nil:
 		return entrystore.FeedHint(err)
 	case o.Key == "":
-		for _, key := range feedstate.SettingNames {
+		for _, key := range settings.Names {
 			err = errors.Join(err, o.print(s, d, hash, key, key+"\t"))
 		}
 		return err
@@ -142,9 +145,9 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 	}
 	defer r.Close()
 	if o.Unset {
-		err = feedstate.Unset(r.Writer, d, hash, o.Key)
+		err = subscriptions.Unset(r.Writer, d, hash, o.Key)
 	} else {
-		err = feedstate.SetForced(r.Writer, d, hash, o.Key, value)
+		err = subscriptions.SetForced(r.Writer, d, hash, o.Key, value)
 		if err == nil && o.Key == "fulltext" && value == "on" {
 			warnFullText(s)
 		}
@@ -154,8 +157,8 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 
 // allowed returns an error if a setting would have no effect, as the feed is not subscribed to.
 func (o SetOptions) allowed(d *lektordir.Dir, hash, key string) error {
-	if feedstate.OfSubscriptions(key) && !feedstate.Subscribed(d, hash) {
-		return &feedstate.NotSubscribedError{Name: o.Feed, Setting: key}
+	if settings.OfSubscriptions(key) && !feedfiles.Subscribed(d, hash) {
+		return &subscriptions.NotSubscribedError{Name: o.Feed, Setting: key}
 	}
 	return nil
 }
@@ -179,11 +182,11 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 	for key, all := range lines {
 		values[key] = strings.Join(all, "\n")
 		err := checkSetting(key, values[key], o.Force)
-		if err != nil && (!o.Force || errors.As(err, new(*feedstate.UnknownSettingError))) {
+		if err != nil && (!o.Force || errors.As(err, new(*settings.UnknownSettingError))) {
 			return usage(err)
 		}
 	}
-	hash, err := feedstate.FindAny(d, o.Feed)
+	hash, err := subscriptions.FindAny(d, o.Feed)
 	for key := range values {
 		if err == nil && values["url"] == "" {
 			err = o.allowed(d, hash, key)
@@ -197,12 +200,12 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 		return err
 	}
 	defer r.Close()
-	set := feedstate.SetForced
+	set := subscriptions.SetForced
 	if o.Force {
-		set = feedstate.Restore
+		set = subscriptions.Restore
 	}
 	url := values["url"]
-	for _, key := range feedstate.SettingNames {
+	for _, key := range settings.Names {
 		if values[key] == "" || url != "" && (key == "url" || key == "origin") {
 			continue
 		}
@@ -213,12 +216,12 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 	if url == "" {
 		return nil
 	}
-	return entrystore.FeedHint(feedstate.RestoreURL(r.Writer, d, hash, url, values["origin"]))
+	return entrystore.FeedHint(subscriptions.RestoreURL(r.Writer, d, hash, url, values["origin"]))
 }
 
 // print prints the lines of a setting, each after prefix.
 func (o SetOptions) print(s *cmdline.Streams, d *lektordir.Dir, hash, key, prefix string) error {
-	v, err := feedstate.Get(d, hash, key)
+	v, err := settings.Get(d, hash, key)
 	for line := range strings.SplitSeq(v, "\n") {
 		switch {
 		case o.Raw && v != "":
@@ -233,8 +236,8 @@ func (o SetOptions) print(s *cmdline.Streams, d *lektordir.Dir, hash, key, prefi
 // checkSetting returns an error if a value is not valid. An interval that is too short is valid if
 // force is set.
 func checkSetting(key, value string, force bool) error {
-	err := feedstate.Check(key, value)
-	if short := (*feedstate.ShortIntervalError)(nil); errors.As(err, &short) {
+	err := settings.Check(key, value)
+	if short := (*settings.ShortIntervalError)(nil); errors.As(err, &short) {
 		if force {
 			return nil
 		}
@@ -245,7 +248,7 @@ func checkSetting(key, value string, force bool) error {
 
 // settingError turns the error for an unknown setting into a usage error.
 func settingError(err error) error {
-	if unknown := (*feedstate.UnknownSettingError)(nil); errors.As(err, &unknown) {
+	if unknown := (*settings.UnknownSettingError)(nil); errors.As(err, &unknown) {
 		return usage(err)
 	}
 	return err
@@ -258,7 +261,7 @@ func usage(err error) error {
 	switch {
 	case errors.As(err, &hint):
 		u.Hint = hint.Hint
-	case errors.As(err, new(*feedstate.UnknownSettingError)):
+	case errors.As(err, new(*settings.UnknownSettingError)):
 		u.Hint = "lektor-fetch set FEED lists the settings of a feed"
 	}
 	return u
@@ -311,7 +314,7 @@ func openToOthers(d *lektordir.Dir, s *cmdline.Streams) (bool, error) {
 	if err != nil || fi.Mode().Perm()&0o077 == 0 {
 		return false, err
 	}
-	if feedstate.RecordOpenWarning(d) {
+	if subscriptions.RecordOpenWarning(d) {
 		s.Report.Warn("other users may read %s; to keep it to yourself: chmod 700 %[1]s", d.Path())
 	}
 	return true, nil
@@ -322,13 +325,13 @@ func openToOthers(d *lektordir.Dir, s *cmdline.Streams) (bool, error) {
 func checkSecrets(d *lektordir.Dir, repair bool) (found []lektordir.Problem, err error) {
 	hashes, err := d.FeedHashes()
 	for _, hash := range hashes {
-		paths, oerr := feedstate.Exposed(d, hash)
+		paths, oerr := settings.Exposed(d, hash)
 		err = errors.Join(err, oerr)
 		if len(paths) == 0 {
 			continue
 		}
 		if repair {
-			oerr = feedstate.Protect(d, hash)
+			oerr = settings.Protect(d, hash)
 			err = errors.Join(err, oerr)
 		}
 		for _, path := range paths {

@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/settings"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
@@ -87,7 +89,7 @@ func (r *Runner) tasks(sel Selection) (tasks []task, err error) {
 }
 
 func (r *Runner) task(hash string, reason Reason) task {
-	url, _ := feedstate.URL(r.Dir, hash)
+	url, _ := feedfiles.URL(r.Dir, hash)
 	return newTask(hash, url, reason)
 }
 
@@ -102,7 +104,7 @@ func (r *Runner) due(all bool, skip func(hash string) bool) (tasks []task, next 
 	marked := r.marked()
 	now := r.now()
 	for _, hash := range hashes {
-		if skip != nil && skip(hash) || feedstate.Paused(r.Dir, hash) {
+		if skip != nil && skip(hash) || settings.Paused(r.Dir, hash) {
 			continue
 		}
 		reason := Due
@@ -111,20 +113,20 @@ func (r *Runner) due(all bool, skip func(hash string) bool) (tasks []task, next 
 			reason = Forced
 		case marked[hash]:
 			reason = Marked
-		case !feedstate.Subscribed(r.Dir, hash):
+		case !feedfiles.Subscribed(r.Dir, hash):
 			continue
 		default:
-			if feedstate.IntervalChanged(r.Dir, hash) {
+			if schedule.IntervalChanged(r.Dir, hash) {
 				r.reschedule(hash)
 			}
-			if due, at := feedstate.Due(r.Dir, hash, now); !due {
+			if due, at := schedule.Due(r.Dir, hash, now); !due {
 				if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 					next = at
 				}
 				continue
 			}
 		}
-		url, err := feedstate.URL(r.Dir, hash)
+		url, err := feedfiles.URL(r.Dir, hash)
 		// A feed without a URL is not subscribed to. For other errors, the visit reports the cause.
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 			continue
@@ -147,4 +149,4 @@ func (r *Runner) reschedule(hash string) {
 }
 
 // marked returns the feeds that have a due marker.
-func (r *Runner) marked() map[string]bool { return feedstate.Marked(r.Dir, r.report.Warn) }
+func (r *Runner) marked() map[string]bool { return schedule.Marked(r.Dir, r.report.Warn) }

@@ -17,7 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
@@ -69,8 +71,8 @@ func create(t *testing.T) *lektordir.Dir {
 func subscribeTo(t *testing.T, r *Runner, urls ...string) (hashes []string) {
 	t.Helper()
 	for _, u := range urls {
-		sub := &feedstate.Subscription{ID: u}
-		if _, err := feedstate.Add(r.Writer, r.Dir, sub, feedstate.Options{}); err != nil {
+		sub := &subscriptions.Subscription{ID: u}
+		if _, err := subscriptions.Add(r.Writer, r.Dir, sub, subscriptions.AddOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		hashes = append(hashes, sub.Hash)
@@ -448,7 +450,7 @@ func TestAddStaysOut(t *testing.T) {
 			t.Errorf("%s was added", url)
 		}
 	}
-	if subs, err := feedstate.List(r.Dir); err != nil || len(subs) != 0 {
+	if subs, err := subscriptions.List(r.Dir); err != nil || len(subs) != 0 {
 		t.Errorf("%v, %v", subs, err)
 	}
 }
@@ -555,9 +557,9 @@ func TestSlowFilter(t *testing.T) {
 	slow.Handle("/feed", server.Doc("", large))
 	began, end := filepath.Join(t.TempDir(), "began"), filepath.Join(t.TempDir(), "end")
 	hash := subscribeTo(t, r, slow.URL("/feed"))[0]
-	st, err := feedstate.Load(r.Dir, hash)
+	st, err := schedule.Load(r.Dir, hash)
 	if err == nil {
-		err = st.SetUser("filter", fmt.Sprintf("touch %s; while ! test -e %s; do sleep 0.01; done; cat", began, end))
+		err = st.Change("filter", fmt.Sprintf("touch %s; while ! test -e %s; do sleep 0.01; done; cat", began, end))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -625,7 +627,7 @@ func TestCommandsKnowTheirFeed(t *testing.T) {
 	tell := fmt.Sprintf(`printf '%%s\n' "$LEKTOR_URL" "$LEKTOR_FEED" "$LEKTOR_DIR" >>'%s'; `, out)
 	command := "exec:" + tell + "printf '<rss><channel><title>x</title></channel></rss>'"
 	hashes := subscribeTo(t, r, url, command)
-	if err := feedstate.Set(r.Writer, r.Dir, hashes[0], "filter", tell+"cat"); err != nil {
+	if err := subscriptions.Set(r.Writer, r.Dir, hashes[0], "filter", tell+"cat"); err != nil {
 		t.Fatal(err)
 	}
 	for i, shown := range []string{s.URL("/feed"), command} {
@@ -685,7 +687,7 @@ func TestDateIsKept(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if d := feedstate.ServerTime(r.Dir); time.Since(d).Abs() > time.Hour {
+	if d := feedfiles.ServerTime(r.Dir); time.Since(d).Abs() > time.Hour {
 		t.Errorf("the date on record is %v", d)
 	}
 }

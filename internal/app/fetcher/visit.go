@@ -12,7 +12,14 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/stage"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/history"
+	"github.com/lektordir/lektor/internal/feeds/push"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/spool"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -25,11 +32,11 @@ type visit struct {
 	ctx        context.Context
 	t          task
 	turn       *turn
-	name       string           // URL of the feed, for messages
-	fetched    *feedstate.Visit // changes of the state by the response
-	began      time.Time        // before the request
-	incomplete bool             // entries of the document are missing
-	marked     bool             // there was a due marker, to be removed after the request
+	name       string          // URL of the feed, for messages
+	fetched    *schedule.Visit // changes of the state by the response
+	began      time.Time       // before the request
+	incomplete bool            // entries of the document are missing
+	marked     bool            // there was a due marker, to be removed after the request
 	req        *httpmsg.Request
 	resp       *httpmsg.Response
 	feed       *feedconv.Feed
@@ -87,7 +94,7 @@ func (v *visit) fail(err error, remote bool) *Outcome {
 	return broken(errors.Join(err, bad))
 }
 
-// local ends a visit whose document could not be stored, see [feedstate.Visit].
+// local ends a visit whose document could not be stored, see [schedule.Visit].
 func (v *visit) local(err error) *Outcome {
 	if v.ctx.Err() != nil {
 		return skipped()
@@ -113,7 +120,7 @@ func (v *visit) clear() {
 	if !v.marked {
 		return
 	}
-	if err := feedstate.ClearMarker(v.r.Dir, v.hash); err != nil {
+	if err := schedule.ClearMarker(v.r.Dir, v.hash); err != nil {
 		v.r.report.Warn("%v", err)
 	}
 }
@@ -140,15 +147,15 @@ func (v *visit) unopened(r *Runner, err error) *Outcome {
 
 // begin decides whether the feed must be fetched, and prepares the request.
 func (v *visit) begin() *Outcome {
-	v.fetched = &feedstate.Visit{State: v.st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
+	v.fetched = &schedule.Visit{State: v.st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
 		v.r.report.Info("%s: moved permanently; it is fetched from %s from now on", v.name, feedurl.Public(to))
 		return nil
 	}}
-	if v.t.reason < Named && feedstate.Paused(v.r.Dir, v.hash) {
+	if v.t.reason < Named && settings.Paused(v.r.Dir, v.hash) {
 		return skipped() // a marker stays until the feed is resumed
 	}
 	var err error
-	if v.marked, err = feedstate.TakeMarker(v.r.Dir, v.hash); err != nil {
+	if v.marked, err = schedule.TakeMarker(v.r.Dir, v.hash); err != nil {
 		v.r.report.Warn("%v", err)
 	}
 	if v.t.reason < Forced && !v.marked && !v.st.Schedule.Due(v.r.now()) {
@@ -161,7 +168,7 @@ func (v *visit) begin() *Outcome {
 	}
 	v.req.Last = v.turn.last
 	v.name = feedurl.Public(v.req.URL)
-	on, err := feedstate.FullText(v.r.Dir, v.hash)
+	on, err := settings.FullText(v.r.Dir, v.hash)
 	if err == nil && on {
 		v.full, err = v.newFullText()
 	}
@@ -204,7 +211,7 @@ func (v *visit) ask() *Outcome {
 // request requests the document. It fails if others may have written a command of the feed.
 func (v *visit) request() *Outcome {
 	if strings.HasPrefix(strings.ToLower(v.req.URL), "exec:") {
-		if err := feedstate.Trusted(v.r.Dir, v.hash, "url"); err != nil {
+		if err := feedfiles.Trusted(v.r.Dir, v.hash, "url"); err != nil {
 			return v.fail(err, false)
 		}
 		v.req.AllowExec, v.req.Env = true, v.env(v.req.URL)
@@ -234,7 +241,7 @@ func (v *visit) discover() *Outcome {
 	if !v.st.Discover() {
 		return nil
 	}
-	s, err := feedstate.Read(v.r.Dir, v.hash)
+	s, err := subscriptions.Read(v.r.Dir, v.hash)
 	if err != nil {
 		return broken(err)
 	}
@@ -260,13 +267,14 @@ func (v *visit) discover() *Outcome {
 			return v.local(err)
 		}
 		a = &added
-	} else if _, err := feedstate.AddAll(v.r.Writer, v.r.Dir,
-		[]*feedstate.Subscription{{ID: a.ID, Categories: s.Categories}}, feedstate.ManyOptions{}); err != nil {
+	} else if _, err := subscriptions.AddAll(v.r.Writer, v.r.Dir,
+		[]*subscriptions.Subscription{{ID: a.ID, Categories: s.Categories}},
+		subscriptions.AddAllOptions{}); err != nil {
 		return broken(err)
 	}
 	v.clear()
 	v.session.Close()
-	if err := feedstate.Replace(v.r.Writer, v.r.Dir, v.hash, a.Hash); err != nil {
+	if err := subscriptions.Replace(v.r.Writer, v.r.Dir, v.hash, a.Hash); err != nil {
 		return broken(err)
 	}
 	o := a.outcome
@@ -330,16 +338,16 @@ func (v *visit) stageDocument() error {
 
 // recordLinks records the archives and pages that the document names.
 func (v *visit) recordLinks() error {
-	h := feedstate.HistoryOf(v.r.Dir, v.hash)
+	h := history.Of(v.r.Dir, v.hash)
 	doc := rfc5005.Subscribed(v.feed, v.resp.FinalURL, v.req.URL)
-	l := feedstate.Linked{Kind: doc.Kind, Prev: doc.Prev, Next: doc.Next}
+	l := history.Linked{Kind: doc.Kind, Prev: doc.Prev, Next: doc.Next}
 	if !feedurl.IsHTTP(v.req.URL) {
 		// Only feeds fetched by HTTP have a history.
 		if l.Prev, l.Next = "", ""; l.Kind != rfc5005.Complete {
 			l.Kind = rfc5005.Plain
 		}
 	}
-	if l == (feedstate.Linked{}) && !h.Exists() {
+	if l == (history.Linked{}) && !h.Exists() {
 		return nil
 	}
 	old := h.Linked()
@@ -362,13 +370,13 @@ func (v *visit) recordLinks() error {
 }
 
 // lacks reports whether l lacks a link or kind that old has.
-func lacks(l, old feedstate.Linked) bool {
+func lacks(l, old history.Linked) bool {
 	return old.Kind == rfc5005.Complete || l.Prev == "" && old.Prev != "" || l.Kind == rfc5005.Plain &&
 		old.Kind != rfc5005.Plain
 }
 
 // baseline returns the baseline of a feed whose document names archives for the first time.
-func (v *visit) baseline(l feedstate.Linked) rfc5005.Baseline {
+func (v *visit) baseline(l history.Linked) rfc5005.Baseline {
 	if v.st.Document.ReadBefore() {
 		// Archives were added since the last visit. Entries published before it are not new.
 		return rfc5005.Baseline{Since: v.st.Document.LastRead()}
@@ -385,7 +393,7 @@ func (v *visit) walk(read bool) bool {
 	if v.t.want.history() {
 		return true
 	}
-	h := feedstate.HistoryOf(v.r.Dir, v.hash)
+	h := history.Of(v.r.Dir, v.hash)
 	due, whole := h.WalkDue(v.r.now(), v.st.Document.URL(), v.req.URL)
 	if whole && h.Exists() {
 		if err := v.recordWhole(h, read); err != nil {
@@ -397,13 +405,13 @@ func (v *visit) walk(read bool) bool {
 
 // recordWhole records that no entries are missing, and removes the spool of a walk that was killed at
 // its end.
-func (v *visit) recordWhole(h *feedstate.History, read bool) error {
+func (v *visit) recordWhole(h *history.History, read bool) error {
 	if read && !v.incomplete {
 		if err := h.Settle(v.began); err != nil {
 			return err
 		}
 	}
-	spool, err := feedstate.SpoolOf(v.r.Dir, v.hash)
+	spool, err := spool.Of(v.r.Dir, v.hash)
 	if err != nil {
 		return err
 	}
@@ -413,7 +421,7 @@ func (v *visit) recordWhole(h *feedstate.History, read bool) error {
 // deliver commits the staged entries, and saves the state.
 func (v *visit) deliver() *Outcome {
 	f := v.feed
-	hints := feedstate.Hints{TTL: f.TTL, UpdateInterval: f.UpdateInterval, SkipHours: f.SkipHours, SkipDays: f.SkipDays}
+	hints := schedule.Hints{TTL: f.TTL, UpdateInterval: f.UpdateInterval, SkipHours: f.SkipHours, SkipDays: f.SkipDays}
 	if err := v.commitVisit(); err != nil {
 		return v.local(err)
 	}
@@ -422,7 +430,7 @@ func (v *visit) deliver() *Outcome {
 	v.fetched.Read(hints)
 	if !v.marked && !first && len(v.out.New)+len(v.out.Updated) > 0 {
 		// Record the time, so that the listener learns that a notification was missed.
-		if err := feedstate.RecordMissed(v.r.Dir, v.hash, v.r.now()); err != nil {
+		if err := push.RecordMissed(v.r.Dir, v.hash, v.r.now()); err != nil {
 			v.r.report.Warn("%v", err)
 		}
 	}

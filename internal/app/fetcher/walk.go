@@ -15,8 +15,10 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/stage"
-	"github.com/lektordir/lektor/internal/feeds/delivery"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedstage"
+	"github.com/lektordir/lektor/internal/feeds/history"
+	"github.com/lektordir/lektor/internal/feeds/spool"
+
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
@@ -50,8 +52,8 @@ type walk struct {
 	name string // URL of the feed, for messages
 	step func() // counts a requested document
 
-	h     *feedstate.History
-	spool *feedstate.Spool
+	h     *history.History
+	spool *spool.Spool
 	req   *httpmsg.Request // request for the feed's own document
 
 	began  time.Time   // start of the visit before, see [Outcome]
@@ -139,8 +141,8 @@ func (w *walk) run(ctx context.Context) (err error) {
 	if err := w.trusted(); err != nil {
 		return err
 	}
-	w.h = feedstate.HistoryOf(w.r.Dir, w.hash)
-	if w.spool, err = feedstate.SpoolOf(w.r.Dir, w.hash); err != nil {
+	w.h = history.Of(w.r.Dir, w.hash)
+	if w.spool, err = spool.Of(w.r.Dir, w.hash); err != nil {
 		return err
 	}
 	if w.t.want.Pages != 0 {
@@ -277,8 +279,8 @@ func (w *walk) endByDate(walk *rfc5005.Walk, url string, feed *feedconv.Feed) er
 	if !walk.Baseline.Set() {
 		return nil
 	}
-	versions := delivery.Versions(feed)
-	arrived, err := delivery.Arrived(w.txn, feed)
+	versions := feedstage.Versions(feed)
+	arrived, err := feedstage.Arrived(w.txn, feed)
 	if err != nil {
 		return err
 	}
@@ -315,13 +317,13 @@ func misled(err error) bool {
 func (w *walk) enqueue(url string, s rfc5005.Stored, feed *feedconv.Feed) {
 	w.queue = append(w.queue, queuedDoc{url: url, stored: s})
 	w.last = feed
-	for id, updated := range delivery.Versions(feed) {
+	for id, updated := range feedstage.Versions(feed) {
 		w.choice.Add(id, rfc5005.Version{Updated: updated, Document: feed.Updated, Nearness: -len(w.queue)})
 	}
 }
 
 // get requests the document at url, which the document at from names. The error is for the user.
-func (w *walk) get(ctx context.Context, url, from string) (*feedstate.Spooled, error) {
+func (w *walk) get(ctx context.Context, url, from string) (*spool.Spooled, error) {
 	resp, err := w.ask(ctx, w.req, &httpmsg.Request{URL: url, Origin: from})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -332,7 +334,7 @@ func (w *walk) get(ctx context.Context, url, from string) (*feedstate.Spooled, e
 	if err != nil {
 		return nil, err
 	}
-	return &feedstate.Spooled{
+	return &spool.Spooled{
 		URL: url, Final: rfc5005.Normal(resp.FinalURL), ContentType: resp.Header.Get("Content-Type"),
 		ContentLocation: resp.Header.Get("Content-Location"), ContentLanguage: resp.Header.Get("Content-Language"),
 		Body: resp.Body,
@@ -341,7 +343,7 @@ func (w *walk) get(ctx context.Context, url, from string) (*feedstate.Spooled, e
 
 // read parses a document of the feed's history. An incomplete document is an error, as it would be
 // recorded as stored, and never requested again.
-func (w *walk) read(ctx context.Context, doc *feedstate.Spooled) (feed *feedconv.Feed, err error) {
+func (w *walk) read(ctx context.Context, doc *spool.Spooled) (feed *feedconv.Feed, err error) {
 	h := textproto.MIMEHeader{}
 	h.Set("Content-Type", doc.ContentType)
 	h.Set("Content-Location", doc.ContentLocation)
@@ -398,7 +400,7 @@ func (w *walk) report(isNew bool, stop *rfc5005.Stop) {
 }
 
 // reportNoArchives reports that there are no archives, if the user asked for them.
-func (w *walk) reportNoArchives(l feedstate.Linked) {
+func (w *walk) reportNoArchives(l history.Linked) {
 	switch {
 	case !w.t.want.Archives || w.t.reason != Named:
 	case l.Kind == rfc5005.Complete:
@@ -473,18 +475,18 @@ func (w *walk) stageQueued(ctx context.Context, b rfc5005.Baseline, feed *feedco
 	policy := w.st.Settings.OnUpdate()
 	old := map[string]bool{}
 	if b.Set() {
-		arrived, err := delivery.Arrived(w.txn, feed)
+		arrived, err := feedstage.Arrived(w.txn, feed)
 		if err != nil {
 			return stage.Result{}, err
 		}
-		for id, date := range delivery.Versions(feed) {
+		for id, date := range feedstage.Versions(feed) {
 			if _, known := arrived[id]; !known && !b.News(date) {
 				old[id] = true
 			}
 		}
 	}
 	p.partial = len(old) > 0
-	return delivery.StageWith(ctx, w.txn, feed, policy, delivery.Options{
+	return feedstage.StageWith(ctx, w.txn, feed, policy, feedstage.Options{
 		Dates: stage.OnlyNewer, NoOverlap: true,
 		Keep: func(id string) bool { return w.choice.From(id, nearness) && !old[id] },
 	})

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -99,7 +99,7 @@ func walkKilledIn(t *testing.T, s *server.Server, mode string) {
 			if slices.Sort(got); !slices.Equal(got, want) {
 				t.Errorf("%s: %q", name, got)
 			}
-			h := feedstate.HistoryOf(d, lektordir.FeedHash(s.URL("/feed")))
+			h := history.Of(d, lektordir.FeedHash(s.URL("/feed")))
 			if h.Summary() != fmt.Sprint("archived ", n) || l.String() != "" {
 				t.Errorf("%s: %s, %s", name, h.Summary(), l)
 			}

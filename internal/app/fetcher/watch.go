@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/files/watch"
 )
 
@@ -29,7 +29,7 @@ const (
 func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	due := feedstate.DueDir(r.Dir)
+	due := schedule.DueDir(r.Dir)
 	if err := os.MkdirAll(due, 0o777); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (w *watcher) pause(ctx context.Context, changes *watch.Watcher, next time.T
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	due := feedstate.DueDir(w.r.Dir)
+	due := schedule.DueDir(w.r.Dir)
 	soon := false
 	for {
 		select {

@@ -19,8 +19,12 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/delivery"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/feedstage"
+	"github.com/lektordir/lektor/internal/feeds/marks"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/protocol/importfmt"
@@ -103,7 +107,7 @@ type mover struct {
 	d    *lektordir.Dir
 	w    *commit.Writer
 	in   *bufio.Reader
-	list feedstate.AddAllResult
+	list subscriptions.AddAllResult
 	// byKey maps the other reader's key of a feed to the id of the feed, and after subscribe to its
 	// hash.
 	byKey     map[string]string
@@ -130,7 +134,7 @@ func open(o Options, s *cmdline.Streams) (m *mover, end func(), err error) {
 	}
 	m = &mover{o: o, s: s, in: bufio.NewReader(s.In), byKey: map[string]string{}}
 	if m.d, err = cmdline.CreateDir(o.Dir, &lektordir.Options{Now: o.Now}); err == nil {
-		m.w, err = feedstate.NewWriter(m.d, commit.Options{})
+		m.w, err = feedfiles.NewWriter(m.d, commit.Options{})
 	}
 	if err != nil {
 		end()
@@ -144,12 +148,12 @@ func open(o Options, s *cmdline.Streams) (m *mover, end func(), err error) {
 func (m *mover) subscribe(src *source) error {
 	list, filters := m.chosen(src)
 	var err error
-	m.list, err = feedstate.AddAll(m.w, m.d, list,
-		feedstate.ManyOptions{DryRun: m.o.DryRun, Before: func(s *feedstate.Subscription) error {
+	m.list, err = subscriptions.AddAll(m.w, m.d, list,
+		subscriptions.AddAllOptions{DryRun: m.o.DryRun, Before: func(s *subscriptions.Subscription) error {
 			if filters[s.ID] == "" {
 				return nil
 			}
-			return feedstate.SetForced(m.w, m.d, s.Hash, "filter", filters[s.ID])
+			return subscriptions.SetForced(m.w, m.d, s.Hash, "filter", filters[s.ID])
 		}})
 	hashes := map[string]string{}
 	for _, s := range append(m.list.Added, m.list.Already...) {
@@ -171,7 +175,7 @@ func (m *mover) subscribe(src *source) error {
 				feedurl.Public(s.ID), m.o.Reader, termsafe.Brief(f))
 		}
 		// An interrupted import subscribed to the feed, but nothing has fetched it yet.
-		if feedstate.Checked(m.d, s.Hash).IsZero() {
+		if schedule.Checked(m.d, s.Hash).IsZero() {
 			m.unfetched++
 			if !m.o.DryRun {
 				fmt.Fprintln(m.s.Out, m.d.Join("src", s.Hash))
@@ -183,11 +187,11 @@ func (m *mover) subscribe(src *source) error {
 
 // chosen returns the feeds to subscribe to, and their filters by id. It sets m.byKey to
 // the ids of the feeds.
-func (m *mover) chosen(src *source) (list []*feedstate.Subscription, filters map[string]string) {
+func (m *mover) chosen(src *source) (list []*subscriptions.Subscription, filters map[string]string) {
 	filters = map[string]string{}
 	for i := range src.Feeds {
 		f := &src.Feeds[i]
-		id := feedstate.FeedURL(f.URL)
+		id := subscriptions.FeedURL(f.URL)
 		before, twice := filters[id]
 		switch {
 		case !m.may(src, id):
@@ -202,7 +206,7 @@ func (m *mover) chosen(src *source) (list []*feedstate.Subscription, filters map
 			continue
 		default:
 			filters[id] = f.Filter
-			list = append(list, &feedstate.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link),
+			list = append(list, &subscriptions.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link),
 				Categories: f.Categories, Paused: f.Off})
 		}
 		m.byKey[f.Key] = id
@@ -264,7 +268,7 @@ type feedWork struct {
 	hash  string
 	feed  *lektordir.Feed // feed that is not subscribed to, nil for others
 	base  string          // URL against which relative references in its entries are resolved
-	marks []feedstate.Mark
+	marks []marks.Mark
 	kept  []importfmt.Kept
 }
 
@@ -321,7 +325,7 @@ func (m *mover) workByFeed(src *source) map[string]*feedWork {
 			continue
 		}
 		if s, _ := workOf(&i); s != nil {
-			s.marks = append(s.marks, feedstate.Mark{Flags: flags, ID: i.ID, URL: i.URL, Title: i.Title, Date: i.Date})
+			s.marks = append(s.marks, marks.Mark{Flags: flags, ID: i.ID, URL: i.URL, Title: i.Title, Date: i.Date})
 		} else {
 			unsubscribed++
 		}
@@ -332,7 +336,7 @@ func (m *mover) workByFeed(src *source) map[string]*feedWork {
 			s.kept = append(s.kept, k)
 			s.base = cmp.Or(s.base, base(k.Item))
 			if id != "" && s.feed == nil {
-				s.feed = &lektordir.Feed{ID: id, Name: cmp.Or(k.FeedTitle, feedstate.DefaultName(id)),
+				s.feed = &lektordir.Feed{ID: id, Name: cmp.Or(k.FeedTitle, subscriptions.DefaultName(id)),
 					Link: webLink(k.Page)}
 			}
 		}
@@ -366,7 +370,7 @@ func unsubscribedID(src *source, i *importfmt.Item) string {
 	}
 	for _, url := range []string{i.Feed, i.Page} {
 		if feedurl.IsHTTP(url) && len(url) < atomicfile.MaxLine {
-			return feedstate.FeedURL(url)
+			return subscriptions.FeedURL(url)
 		}
 	}
 	return ""
@@ -392,7 +396,7 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *feedWork) error {
 	if err != nil {
 		return err
 	}
-	t := delivery.On(m.d, locked)
+	t := feedstage.On(m.d, locked)
 	// Release the lock even after a panic: closing the writer would wait for it.
 	defer func() { t.Close() }()
 	if s.feed != nil {
@@ -403,7 +407,7 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *feedWork) error {
 		}
 	}
 	if len(s.marks) > 0 {
-		if err := feedstate.AddMarks(m.d, s.hash, s.marks); err != nil {
+		if err := marks.Add(m.d, s.hash, s.marks); err != nil {
 			return err
 		}
 	}
@@ -411,12 +415,12 @@ func (m *mover) markFeed(ctx context.Context, src *source, s *feedWork) error {
 	if len(s.kept) > 0 {
 		n, err = m.deliver(ctx, t, src, s.base, s.kept)
 	}
-	moved, bad := feedstate.MarkArrived(m.d, s.hash, m.o.Now())
+	moved, bad := marks.SetArrived(m.d, s.hash, m.o.Now())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.delivered += n
 	m.marked += len(moved)
-	m.waiting += feedstate.WaitingMarks(m.d, s.hash)
+	m.waiting += marks.Waiting(m.d, s.hash)
 	return errors.Join(err, bad)
 }
 
@@ -487,8 +491,8 @@ type finder struct {
 }
 
 func newFinder(d *lektordir.Dir, byKey map[string]string) *finder {
-	f := &finder{byKey: byKey, byURL: feedstate.ByURL(d), byPage: map[string]string{}}
-	subs, _ := feedstate.List(d) // update reports the subscriptions that cannot be read
+	f := &finder{byKey: byKey, byURL: subscriptions.ByURL(d), byPage: map[string]string{}}
+	subs, _ := subscriptions.List(d) // update reports the subscriptions that cannot be read
 	for _, s := range subs {
 		f.byURL[s.ID] = s.Hash
 		if page := lektordir.NormalizeID(s.Link); page != "" {
@@ -507,7 +511,7 @@ func (f *finder) feed(i *importfmt.Item) string {
 	if hash := f.byKey[i.Feed]; hash != "" && i.Feed != "" {
 		return hash
 	}
-	if hash := f.byURL[feedstate.FeedURL(i.Feed)]; hash != "" && i.Feed != "" {
+	if hash := f.byURL[subscriptions.FeedURL(i.Feed)]; hash != "" && i.Feed != "" {
 		return hash
 	}
 	return f.byPage[lektordir.NormalizeID(i.Page)]

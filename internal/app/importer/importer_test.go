@@ -15,7 +15,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/protocol/importfmt"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
@@ -508,7 +509,7 @@ func TestWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := feedstate.NewWriter(d, commit.Options{})
+	w, err := feedfiles.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -530,7 +531,7 @@ func TestWaits(t *testing.T) {
 	if err := Import(t.Context(), Options{Dir: at, Reader: "newsboat", Paths: []string{from}, Now: func() time.Time { return noon }}, s); err != nil {
 		t.Error(err)
 	}
-	if !feedstate.Subscribed(d, hash) {
+	if !feedfiles.Subscribed(d, hash) {
 		t.Error("it is not subscribed to")
 	}
 }
@@ -541,7 +542,7 @@ func TestAfterAKill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := feedstate.NewWriter(d, commit.Options{})
+	w, err := feedfiles.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,9 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/dir/stage"
-	"github.com/lektordir/lektor/internal/feeds/delivery"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedstage"
+	"github.com/lektordir/lektor/internal/feeds/marks"
+
 	"github.com/lektordir/lektor/internal/protocol/importfmt"
 )
 
@@ -79,14 +80,14 @@ func entryOf(k importfmt.Kept, base string) (e feedconv.Entry, ok bool) {
 // number. t keeps the lock of the feed, also after an error.
 func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base string, kept []importfmt.Kept) (n int,
 	err error) {
-	marks := make([]feedstate.Mark, len(kept))
+	read := make([]marks.Mark, len(kept))
 	for i, k := range kept {
-		marks[i] = feedstate.Mark{Flags: "S", ID: k.GUID, Date: k.Date}
+		read[i] = marks.Mark{Flags: "S", ID: k.GUID, Date: k.Date}
 		if k.ByLink {
-			marks[i].URL, marks[i].Title = k.URL, k.Title
+			read[i].URL, read[i].Title = k.URL, k.Title
 		}
 	}
-	delivered, err := feedstate.Arrived(m.d, t.Feed(), marks)
+	delivered, err := marks.Arrived(m.d, t.Feed(), read)
 	if err != nil {
 		return 0, err
 	}
@@ -117,7 +118,7 @@ func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base str
 				entries, byLink = append(entries, e), append(byLink, k.ByLink)
 			}
 		}
-		res, err := delivery.StageImported(ctx, t, entries, func(i int) bool { return byLink[i] })
+		res, err := feedstage.StageImported(ctx, t, entries, func(i int) bool { return byLink[i] })
 		if err != nil {
 			return n, err
 		}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/importfmt"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -79,7 +79,7 @@ func ruleLine(src *source, r importfmt.Rule) (string, error) {
 				url = f.URL
 			}
 		}
-		query = "feed:" + strconv.Quote(feedstate.FeedURL(url)) + " (" + query + ")"
+		query = "feed:" + strconv.Quote(subscriptions.FeedURL(url)) + " (" + query + ")"
 	}
 	if strings.ContainsAny(query, "\r\n") {
 		return "", errors.New("it has several lines")

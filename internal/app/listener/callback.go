@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
 	"github.com/lektordir/lektor/internal/http/httpserver"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/protocol/websub"
@@ -37,7 +37,7 @@ func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	h.Set("Cache-Control", "no-store")
 	l.mu.Lock()
-	cb := l.callbacks.byToken[feedstate.TokenOf(r.URL.Path)]
+	cb := l.callbacks.byToken[push.TokenOf(r.URL.Path)]
 	l.mu.Unlock()
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -231,7 +231,7 @@ func drain(w http.ResponseWriter, r *http.Request) {
 }
 
 // checkSignature checks the signature of content, and returns its method.
-func checkSignature(header string, st *feedstate.Registration, content io.Reader) (string, error) {
+func checkSignature(header string, st *push.Registration, content io.Reader) (string, error) {
 	sig, err := websub.ParseSignature(header)
 	if err != nil {
 		return "", err

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 	"github.com/lektordir/lektor/internal/testkit/server"
@@ -121,8 +121,8 @@ func (w *world) cloud(path, protocol string) string {
 	return fmt.Sprintf("cloud=%s\t%s\t%s\t\t%s", u.Hostname(), u.Port(), path, protocol)
 }
 
-func (w *world) state(hash string) feedstate.Registration {
-	return feedstate.ReadRegistration(w.dir, hash)
+func (w *world) state(hash string) push.Registration {
+	return push.ReadRegistration(w.dir, hash)
 }
 
 // marker reports whether a feed has a due marker, and removes it.

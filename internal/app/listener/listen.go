@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
+
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/http/httpserver"
@@ -107,9 +108,9 @@ func selfTest(ctx context.Context, o ListenOptions, s *cmdline.Streams) error {
 	if o.Public == nil {
 		return errors.New("no public URL to test; set it with --public-url")
 	}
-	where, answer := token(feedstate.TokenLen/2), token(32)
+	where, answer := token(push.TokenLen/2), token(32)
 	server := httpserver.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if feedstate.TokenOf(r.URL.Path) != where {
+		if push.TokenOf(r.URL.Path) != where {
 			http.NotFound(w, r)
 			return
 		}

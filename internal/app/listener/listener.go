@@ -6,7 +6,7 @@
 //
 // A value, registration, decides about each registration. Around it are an event loop,
 // [Listener.Run], which makes requests when they are due, and the callback,
-// [Listener.ServeHTTP]. All state is in files, [feedstate.Registration], so a listener can be
+// [Listener.ServeHTTP]. All state is in files, [push.Registration], so a listener can be
 // killed and restarted at any moment.
 package listener
 
@@ -22,7 +22,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/watch"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -71,7 +74,7 @@ type Listener struct {
 	// when they were last read. Only Run changes these maps, and it reads them without the
 	// lock.
 	feeds     map[string]*feed
-	stamps    map[string]feedstate.PushStamp
+	stamps    map[string]push.Stamp
 	callbacks callbacks
 	hubs      map[string]*hubState // by URL
 }
@@ -113,7 +116,7 @@ type feed struct {
 	purged   bool     // it is no longer in the lektor-dir
 
 	saving sync.Mutex
-	saved  feedstate.Registration // as in the files; guarded by saving
+	saved  push.Registration // as in the files; guarded by saving
 }
 
 // callback is the meaning of a token: a WebSub subscription, or all feeds of a cloud.
@@ -218,7 +221,7 @@ func New(d *lektordir.Dir, report httpserver.Reporter, o ListenOptions) *Listene
 		// hours of a cloud do not.
 		now:  func() time.Time { return o.Fetch.Now().Round(0) },
 		wake: make(chan struct{}, 1), limit: limiter.New(limiter.Options{All: atOnce, Each: 1}),
-		feeds: map[string]*feed{}, stamps: map[string]feedstate.PushStamp{}, hubs: map[string]*hubState{},
+		feeds: map[string]*feed{}, stamps: map[string]push.Stamp{}, hubs: map[string]*hubState{},
 		callbacks: callbacks{byToken: map[string]*callback{}, ofCloud: map[string]string{}},
 	}
 }
@@ -362,13 +365,13 @@ func (l *Listener) scan() error {
 	for _, h := range hashes {
 		there[h] = true
 		l.watched.add(h)
-		if old, known := l.stamps[h]; !known || old != feedstate.StampPush(l.dir, h) {
+		if old, known := l.stamps[h]; !known || old != push.StampOf(l.dir, h) {
 			l.load(h)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.stamps, func(h string, _ feedstate.PushStamp) bool { return !there[h] })
+	maps.DeleteFunc(l.stamps, func(h string, _ push.Stamp) bool { return !there[h] })
 	for h, f := range l.feeds {
 		if there[h] {
 			continue
@@ -392,9 +395,9 @@ func (l *Listener) scan() error {
 // load reads a feed again.
 func (l *Listener) load(hash string) {
 	l.watched.add(hash)
-	stamp := feedstate.StampPush(l.dir, hash)
-	e := read{url: feedstate.PublicURL(l.dir, hash)}
-	push, list, bad := readOffers(l.dir, hash, e.url)
+	stamp := push.StampOf(l.dir, hash)
+	e := read{url: subscriptions.PublicURL(l.dir, hash)}
+	offered, list, bad := readOffers(l.dir, hash, e.url)
 	if e.offers = list; bad != nil {
 		l.warnOnce(hash+bad.Error(), "%s: %v", e.url, bad)
 	}
@@ -402,7 +405,7 @@ func (l *Listener) load(hash string) {
 		e.base = l.base()
 	}
 	id, _ := atomicfile.Line(l.dir.Join("src", hash, "id"))
-	missedAt, paused := feedstate.Missed(l.dir, hash), feedstate.Paused(l.dir, hash)
+	missedAt, paused := push.Missed(l.dir, hash), settings.Paused(l.dir, hash)
 	f := l.feedOf(hash, len(e.offers) > 0)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -411,7 +414,7 @@ func (l *Listener) load(hash string) {
 		return
 	}
 	l.feeds[hash] = f
-	f.name(push, []string{e.url, id, f.Topic}, e.offers, e.url)
+	f.name(offered, []string{e.url, id, f.Topic}, e.offers, e.url)
 	l.callbacks.attach(f)
 	f.paused = paused
 	do := l.advance(f, e)
@@ -437,7 +440,7 @@ func (l *Listener) feedOf(hash string, offered bool) *feed {
 		delete(l.feeds, hash)
 		l.mu.Unlock()
 	}
-	reg := feedstate.ReadRegistration(l.dir, hash)
+	reg := push.ReadRegistration(l.dir, hash)
 	if !offered && reg.Hub == "" {
 		return nil
 	}
@@ -449,15 +452,15 @@ func (l *Listener) feedOf(hash string, offered bool) *feed {
 
 // name sets the keys by which hubs know a feed: of the given URLs, the topics of its
 // offers, and the URL that the feed names as its own.
-func (f *feed) name(push feedstate.Push, urls []string, offers []offer, feedURL string) {
+func (f *feed) name(offered push.Offers, urls []string, offers []offer, feedURL string) {
 	for _, o := range offers {
 		urls = append(urls, o.topic)
 	}
 	f.keys, f.alias = nil, ""
-	if len(push.Self) > 0 {
-		urls = append(urls, push.Self[0])
-		if push.Self[0] != feedURL && feedurl.IsHTTP(push.Self[0]) {
-			f.alias = push.Self[0]
+	if len(offered.Self) > 0 {
+		urls = append(urls, offered.Self[0])
+		if offered.Self[0] != feedURL && feedurl.IsHTTP(offered.Self[0]) {
+			f.alias = offered.Self[0]
 		}
 	}
 	for _, u := range urls {
@@ -526,7 +529,7 @@ func (l *Listener) save(f *feed) {
 
 // notified handles a notification that a feed was updated.
 func (l *Listener) notified(f *feed) {
-	changed := feedstate.Changed(l.dir, f.hash)
+	changed := schedule.Changed(l.dir, f.hash)
 	l.mu.Lock()
 	was, now := f.cooldown, false
 	if f.url != "" {
@@ -548,10 +551,10 @@ func (l *Listener) leaveMarker(f *feed) {
 	l.mu.Lock()
 	subscribed := f.url != ""
 	l.mu.Unlock()
-	if !subscribed || feedstate.Paused(l.dir, f.hash) {
+	if !subscribed || settings.Paused(l.dir, f.hash) {
 		return
 	}
-	if err := feedstate.AddMarker(l.dir, f.hash); err != nil {
+	if err := schedule.AddMarker(l.dir, f.hash); err != nil {
 		l.warnOnce("mark"+err.Error(), "%v", err)
 		l.mu.Lock()
 		f.cooldown.due = now.Add(max(l.opts.Cooldown, leaveAgain))
@@ -573,7 +576,7 @@ func (w *watches) add(hash string) {
 	if w == nil {
 		return
 	}
-	dirs := feedstate.PushDirs(w.dir, hash)
+	dirs := push.Dirs(w.dir, hash)
 	for i, dir := range dirs {
 		if w.known[dir] {
 			if _, err := os.Stat(dir); err == nil {

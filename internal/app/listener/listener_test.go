@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/protocol/websub"
@@ -247,7 +247,7 @@ func TestNotificationOfUnknownFeedsIsAnsweredTheSame(t *testing.T) {
 	// A request without the token has no effect.
 	w.clock.Add(time.Hour)
 	base := strings.TrimSuffix(cb, w.state(a).Token())
-	for _, u := range []string{base, base + strings.Repeat("0", feedstate.TokenLen), w.callback.URL + "/"} {
+	for _, u := range []string{base, base + strings.Repeat("0", push.TokenLen), w.callback.URL + "/"} {
 		if got := post(t, u, form, "url="+feedA); got.status != 410 {
 			t.Errorf("%s: %+v", u, got)
 		}
@@ -823,7 +823,7 @@ func TestStoppedInTheMiddleOfARequest(t *testing.T) {
 	if err := w.l.Run(ctx); err != nil {
 		t.Error(err)
 	}
-	if st := w.state(a); st != (feedstate.Registration{}) {
+	if st := w.state(a); st != (push.Registration{}) {
 		t.Errorf("%+v", st)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/lektordir"
@@ -14,7 +14,7 @@ import (
 // offers returns the offers of a feed at a URL to notify of updates. WebSub comes first,
 // because its hubs sign deliveries and name the duration of a subscription. Offers that
 // cannot be used are returned as an error.
-func offers(p feedstate.Push, feedURL string) (out []offer, bad error) {
+func offers(p push.Offers, feedURL string) (out []offer, bad error) {
 	topic := feedURL
 	if len(p.Self) > 0 && feedurl.IsHTTP(p.Self[0]) {
 		topic = p.Self[0]
@@ -47,8 +47,8 @@ func offers(p feedstate.Push, feedURL string) (out []offer, bad error) {
 
 // readOffers returns the offers in the lektor-dir of a feed at a URL, and their source. A
 // URL that is not http or https has no offers.
-func readOffers(d *lektordir.Dir, hash, feedURL string) (p feedstate.Push, out []offer, bad error) {
-	p, bad = feedstate.ReadPush(d, hash)
+func readOffers(d *lektordir.Dir, hash, feedURL string) (p push.Offers, out []offer, bad error) {
+	p, bad = push.Read(d, hash)
 	if !feedurl.IsHTTP(feedURL) {
 		return p, nil, nil
 	}

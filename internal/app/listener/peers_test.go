@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/protocol/websub"
 	"github.com/lektordir/lektor/internal/testkit/hub"
@@ -197,7 +197,7 @@ func TestFeedFoundChangedWithoutANotification(t *testing.T) {
 	asked := func() int { n, _ := w.hub.Requests(); return n }
 	missed := func() {
 		t.Helper()
-		if err := feedstate.RecordMissed(w.dir, a, w.clock.Now()); err != nil {
+		if err := push.RecordMissed(w.dir, a, w.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
 		w.l.load(a)

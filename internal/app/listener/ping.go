@@ -8,7 +8,9 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
@@ -127,7 +129,7 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 	var list []offer
 	if d != nil {
 		if hash, err := d.FindFeed(lektordir.NormalizeID(feed)); err == nil {
-			_, list, _ = readOffers(d, hash, feedstate.PublicURL(d, hash))
+			_, list, _ = readOffers(d, hash, subscriptions.PublicURL(d, hash))
 		}
 	}
 	if len(list) == 0 {
@@ -140,7 +142,7 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", feed, err)
 		}
-		list, err = offers(feedstate.PushOf(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)),
+		list, err = offers(push.Of(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)),
 			feedurl.Public(feed))
 		if err != nil && len(list) == 0 {
 			return nil, fmt.Errorf("%s: %w", feed, err)

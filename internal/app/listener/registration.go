@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
@@ -93,7 +93,7 @@ func (o offer) key() string { return o.protocol + " " + o.hub }
 //	failed           Failed; Registered until that expires
 //	asked, to end    Unsubscribed at a cloud, Unsubscribing at a WebSub hub
 type registration struct {
-	feedstate.Registration // the part that is in files
+	push.Registration // the part that is in files
 
 	url    string // URL of the feed; "" if it is not subscribed to
 	paused bool   // the user has paused the feed, so no requests are made
@@ -234,7 +234,7 @@ func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 			do |= leave
 		}
 	} else {
-		same = same && r.Token() == feedstate.TokenOf(e.callback)
+		same = same && r.Token() == push.TokenOf(e.callback)
 	}
 	if same {
 		r.Topic = o.topic
@@ -242,7 +242,7 @@ func (r registration) onAsked(e asked, now time.Time) (registration, action) {
 		if r.Hub != "" {
 			r.moved = now
 		}
-		r.Registration = feedstate.Registration{
+		r.Registration = push.Registration{
 			Hub: o.hub, Protocol: o.protocol, Topic: o.topic, Callback: e.callback,
 			Notified: r.Notified, Failures: r.Failures,
 		}

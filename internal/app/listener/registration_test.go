@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
 	"github.com/lektordir/lektor/internal/protocol/websub"
 )
 
@@ -28,7 +28,7 @@ const (
 // was renewed at t0. offers are the offers of its feed.
 func at(o offer, state string, failures int, offers ...offer) registration {
 	r := registration{url: feedA, offers: offers}
-	r.Registration = feedstate.Registration{Hub: o.hub, Protocol: o.protocol, Topic: o.topic, Callback: base + tokenA, State: state, Failures: failures}
+	r.Registration = push.Registration{Hub: o.hub, Protocol: o.protocol, Topic: o.topic, Callback: base + tokenA, State: state, Failures: failures}
 	switch state {
 	case Registered, Suspect:
 		r.Next, r.Expires = t0.Add(CloudRenew), t0.Add(CloudExpire)

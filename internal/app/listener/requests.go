@@ -11,7 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
@@ -75,7 +76,7 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 	defer l.mu.Unlock()
 	for _, f := range l.feeds {
 		if f.cooldown.ripe(now, max(l.opts.Cooldown, leaveAgain)) {
-			f.cooldown = f.cooldown.left(now, l.opts.Cooldown, feedstate.Changed(l.dir, f.hash))
+			f.cooldown = f.cooldown.left(now, l.opts.Cooldown, schedule.Changed(l.dir, f.hash))
 			ripe = append(ripe, f)
 		} else if !f.cooldown.due.IsZero() {
 			soonest(f.cooldown.due)
@@ -162,7 +163,7 @@ func (x *exchange) begin(f *feed) (was, is registration, do action) {
 	x.mu.Unlock()
 	return x.apply(f, asked{
 		offer: x.batch.offer, end: x.batch.end,
-		callback: x.base() + cmp.Or(shared, token(feedstate.TokenLen/2)), secret: token(32),
+		callback: x.base() + cmp.Or(shared, token(push.TokenLen/2)), secret: token(32),
 	})
 }
 

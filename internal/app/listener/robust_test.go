@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/hub"
 )
@@ -83,7 +83,7 @@ func TestDeliveriesAreReadToTheEnd(t *testing.T) {
 	b := w.feed(feedB, "hub="+w.server.URL+"/websub")
 	w.step()
 	gone := w.state(a)
-	gone.Callback = strings.TrimSuffix(gone.Callback, gone.Token()) + strings.Repeat("0", feedstate.TokenLen)
+	gone.Callback = strings.TrimSuffix(gone.Callback, gone.Token()) + strings.Repeat("0", push.TokenLen)
 	for name, c := range map[string]struct {
 		callback string
 		want     int

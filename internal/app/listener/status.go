@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/push"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -16,7 +19,7 @@ type FeedStatus struct {
 	Hash string
 	URL  string // URL of the feed
 	Name string
-	feedstate.Registration
+	push.Registration
 }
 
 // ReadStatus returns the feeds that have offers or a registration. The state is empty
@@ -28,7 +31,7 @@ func ReadStatus(d *lektordir.Dir, now time.Time) ([]FeedStatus, error) {
 	}
 	var out []FeedStatus
 	for _, h := range hashes {
-		s := FeedStatus{Hash: h, Registration: feedstate.ReadRegistration(d, h), URL: feedstate.PublicURL(d, h)}
+		s := FeedStatus{Hash: h, Registration: push.ReadRegistration(d, h), URL: subscriptions.PublicURL(d, h)}
 		if s.Hub == "" {
 			if s.URL == "" {
 				continue
@@ -46,7 +49,7 @@ func ReadStatus(d *lektordir.Dir, now time.Time) ([]FeedStatus, error) {
 		if s.State == Registered && !s.Expires.IsZero() && now.After(s.Expires) {
 			s.State = "expired"
 		}
-		if s.URL != "" && feedstate.Paused(d, h) {
+		if s.URL != "" && settings.Paused(d, h) {
 			s.State = "paused"
 		}
 		if f, err := d.ReadFeed(h); err == nil {

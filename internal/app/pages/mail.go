@@ -6,7 +6,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/content/mailmsg"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -124,7 +125,7 @@ func (m *mailing) laterVersions() func(lektordir.Ref) bool {
 	return func(ref lektordir.Ref) bool {
 		wanted, ok := deliver[ref.Feed]
 		if !ok && !unknown[ref.Feed] {
-			on, err := feedstate.OnUpdateOf(m.Dir, ref.Feed)
+			on, err := schedule.OnUpdateOf(m.Dir, ref.Feed)
 			if err != nil {
 				// The next run reads the setting again.
 				m.S.Report.Print(err)

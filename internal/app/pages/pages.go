@@ -24,7 +24,7 @@ type Common struct {
 	// Now is the clock; its location is the time zone of dates. nil means [time.Now].
 	Now   func() time.Time
 	Query []string
-	// Private includes feeds that are not for others in a site, see [feedstate.Withheld], and the
+	// Private includes feeds that are not for others in a site, see [settings.Withheld], and the
 	// articles of pages.
 	Private bool
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -56,7 +56,7 @@ func (v *view) subscription(f *catalog.Feed, names map[string]string) (greader.S
 }
 
 // shownTitle returns the title of a feed, with the error of one of which no document was ever read.
-func shownTitle(a *feedstate.About) string {
+func shownTitle(a *subscriptions.About) string {
 	if a.NeverRead == "" {
 		return titleOf(a.Feed)
 	}

@@ -54,7 +54,7 @@ func (s *Server) library(path string) (*library, error) {
 // shown reports whether clients see a feed: one that is subscribed to, or has entries that the user or another
 // fetcher delivers, but not one that was unsubscribed from.
 func shown(f *catalog.Feed) bool {
-	return f.About != nil && !f.About.Left && (f.Shown > 0 || f.About.Subscribed)
+	return f.About != nil && !f.About.Ended && (f.Shown > 0 || f.About.Subscribed)
 }
 
 // within yields the entries that clients see, with ids from a first one on and less than another.

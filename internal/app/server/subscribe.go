@@ -12,7 +12,11 @@ import (
 
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/entryname"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/greader"
@@ -24,7 +28,7 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// origin is the origin of feeds that clients name, see [feedstate.Subscription]. It is not the URL
+// origin is the origin of feeds that clients name, see [subscriptions.Subscription]. It is not the URL
 // of a document in a private network, so fetchers refuse private addresses for these feeds. Their
 // messages have it after "named by".
 const origin = "a client of lektor-serve"
@@ -49,7 +53,7 @@ func (c *call) edit(do func(*editor) error) error {
 	if err != nil {
 		return err
 	}
-	w, err := feedstate.NewWriter(v.dir, commit.Options{})
+	w, err := feedfiles.NewWriter(v.dir, commit.Options{})
 	if err != nil {
 		return err
 	}
@@ -86,7 +90,7 @@ func refuses(url string, allow []netip.Prefix) (from string, err error) {
 		return "", bad("%v", feedurl.Check(url))
 	case !feedurl.IsHTTP(url):
 		return "", bad("%s: not an http or https URL", feedurl.Brief(feedurl.Public(url)))
-	case strings.Contains(feedstate.DefaultName(url), ".."):
+	case strings.Contains(subscriptions.DefaultName(url), ".."):
 		return "", bad("%s: the host has two dots in a row", feedurl.Brief(url))
 	case len(url) > maxURL:
 		return "", bad("%s: the URL is longer than 8 KiB", feedurl.Brief(feedurl.Public(url)))
@@ -112,11 +116,11 @@ func refuses(url string, allow []netip.Prefix) (from string, err error) {
 // page: the server makes no requests.
 func (e *editor) subscribe(url, title string, folders []string) (hash string, err error) {
 	if entryname.IsFeedHash(url) {
-		url = cmp.Or(feedstate.PublicURL(e.dir, e.feedOf(url)), url)
+		url = cmp.Or(subscriptions.PublicURL(e.dir, e.feedOf(url)), url)
 	}
-	url = feedstate.FeedURL(url)
-	if hash = e.feedOf(url); hash != "" && feedstate.Subscribed(e.dir, hash) {
-		if feedstate.Checked(e.dir, hash).IsZero() {
+	url = subscriptions.FeedURL(url)
+	if hash = e.feedOf(url); hash != "" && feedfiles.Subscribed(e.dir, hash) {
+		if schedule.Checked(e.dir, hash).IsZero() {
 			e.due(hash) // an earlier request may have been interrupted before that
 		}
 		return hash, e.change(hash, title, folders, nil)
@@ -129,10 +133,10 @@ func (e *editor) subscribe(url, title string, folders []string) (hash string, er
 	if err := checkFolders(folders); err != nil {
 		return "", err
 	}
-	sub := &feedstate.Subscription{ID: url, Alias: feedstate.OneField(title), Categories: folders, Origin: from,
+	sub := &subscriptions.Subscription{ID: url, Alias: feedfiles.OneField(title), Categories: folders, Origin: from,
 		Discover: true}
 	err = e.whenFree(func() error {
-		_, err := feedstate.Add(e.w, e.dir, sub, feedstate.Options{})
+		_, err := subscriptions.Add(e.w, e.dir, sub, subscriptions.AddOptions{})
 		return err
 	})
 	if err != nil {
@@ -144,7 +148,7 @@ func (e *editor) subscribe(url, title string, folders []string) (hash string, er
 
 // due leaves a due marker. Without one the feed is fetched later.
 func (e *editor) due(hash string) {
-	if err := feedstate.AddMarker(e.dir, hash); err != nil {
+	if err := schedule.AddMarker(e.dir, hash); err != nil {
 		e.store.S.Report.Warn("%v", err)
 	}
 }
@@ -156,7 +160,7 @@ func checkFolders(folders []string) error {
 			return bad("%q is not a name of a folder", termsafe.Brief(f))
 		}
 	}
-	if err := feedstate.Check("categories", strings.Join(folders, "\n")); err != nil {
+	if err := settings.Check("categories", strings.Join(folders, "\n")); err != nil {
 		return bad("%v", err)
 	}
 	return nil
@@ -165,18 +169,18 @@ func checkFolders(folders []string) error {
 // unsubscribe ends the subscription of a feed. Its entries stay. A feed that another program
 // delivers is no longer shown.
 func (e *editor) unsubscribe(hash string) error {
-	return e.whenFree(func() error { return feedstate.Remove(e.w, e.dir, e.present(hash)) })
+	return e.whenFree(func() error { return subscriptions.Remove(e.w, e.dir, e.present(hash)) })
 }
 
 // change sets the title of a feed, unless it is empty, and its folders.
 func (e *editor) change(hash, title string, add, remove []string) error {
-	if title = strings.TrimSpace(feedstate.OneField(title)); title != "" {
+	if title = strings.TrimSpace(feedfiles.OneField(title)); title != "" {
 		f, err := e.dir.ReadFeed(hash)
 		if f == nil {
 			return err
 		}
 		// Clients send back the title that they were shown, which may have the error of the feed behind it.
-		if a := feedstate.ReadAbout(e.dir, hash); title != f.Title() && (a == nil || title != shownTitle(a)) {
+		if a := subscriptions.ReadAbout(e.dir, hash); title != f.Title() && (a == nil || title != shownTitle(a)) {
 			if err := e.set(hash, "alias", title); err != nil {
 				return err
 			}
@@ -185,7 +189,7 @@ func (e *editor) change(hash, title string, add, remove []string) error {
 	if len(add)+len(remove) == 0 {
 		return nil
 	}
-	before := feedstate.Categories(e.dir, hash)
+	before := settings.Categories(e.dir, hash)
 	after := refoldered(before, add, remove)
 	if slices.Equal(before, after) {
 		return nil
@@ -210,7 +214,7 @@ func (e *editor) firstTitle(title, hash, named string) bool {
 		}
 	}
 	title, _, _ = strings.Cut(title, " (") // the error
-	return slices.ContainsFunc(ids, func(id string) bool { return feedstate.DefaultName(id) == title })
+	return slices.ContainsFunc(ids, func(id string) bool { return subscriptions.DefaultName(id) == title })
 }
 
 // refoldered returns folders without some and with others. These take the place of the first that is
@@ -248,14 +252,16 @@ func (e *editor) refolder(in map[*catalog.Feed]bool, add []string, name string) 
 
 // set sets a setting of a feed.
 func (e *editor) set(hash, key, value string) error {
-	if err := feedstate.Check(key, value); err != nil {
+	if err := settings.Check(key, value); err != nil {
 		return bad("%v", err)
 	}
-	return e.whenFree(func() error { return feedstate.Set(e.w, e.dir, e.present(hash), key, value) })
+	return e.whenFree(func() error { return subscriptions.Set(e.w, e.dir, e.present(hash), key, value) })
 }
 
 // present returns the feed that a subscription has become while this request waited for it.
-func (e *editor) present(hash string) string { return cmp.Or(feedstate.Successor(e.dir, hash), hash) }
+func (e *editor) present(hash string) string {
+	return cmp.Or(subscriptions.Successor(e.dir, hash), hash)
+}
 
 // folders returns the names of the folders among the ids of streams, made safe as [view.folders] does.
 func folders(ids []string) (names []string) {
@@ -525,7 +531,7 @@ func (c *call) export() error {
 				Categories: f.About.Folders})
 		}
 	}
-	data := termsafe.XML(opml.New("Subscriptions").Update(feeds, feedstate.FeedURL).Bytes())
+	data := termsafe.XML(opml.New("Subscriptions").Update(feeds, subscriptions.FeedURL).Bytes())
 	c.w.Header().Set("Content-Disposition", `attachment; filename="subscriptions.opml"`)
 	return c.data(typeOPML, data)
 }
@@ -537,16 +543,16 @@ func (c *call) importList() error {
 	if err != nil {
 		return bad("%v", err)
 	}
-	var subs []*feedstate.Subscription
+	var subs []*subscriptions.Subscription
 	refused := 0
 	for _, f := range doc.Feeds() {
-		id := feedstate.FeedURL(f.URL)
+		id := subscriptions.FeedURL(f.URL)
 		from, err := refuses(id, c.opts.AllowPrivate)
 		if err != nil || len(id) >= atomicfile.MaxLine || checkFolders(f.Categories) != nil {
 			refused++
 			continue
 		}
-		s := &feedstate.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description,
+		s := &subscriptions.Subscription{ID: id, Alias: f.Title, Link: f.HTMLURL, About: f.Description,
 			Categories: f.Categories, Origin: from}
 		if s.Alias == f.URL {
 			s.Alias = ""
@@ -557,7 +563,7 @@ func (c *call) importList() error {
 		c.s.Report.Warn("import: %d feeds were left out: clients may only add http and https URLs without passwords, of public hosts", refused)
 	}
 	err = c.edit(func(e *editor) error {
-		list, err := feedstate.AddAll(e.w, e.dir, subs, feedstate.ManyOptions{})
+		list, err := subscriptions.AddAll(e.w, e.dir, subs, subscriptions.AddAllOptions{})
 		for _, s := range list.Added {
 			e.due(s.Hash)
 		}

@@ -16,7 +16,8 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/protocol/opml"
@@ -553,7 +554,7 @@ func TestBusy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := feedstate.NewWriter(d, commit.Options{})
+	w, err := feedfiles.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -142,7 +142,7 @@ func (v *view) feedOf(name string) string {
 		}
 	}
 	for _, hash := range hashes { // a client may know the page of which the subscription became the feed
-		if by := feedstate.Successor(v.dir, hash); by != "" {
+		if by := subscriptions.Successor(v.dir, hash); by != "" {
 			return by
 		}
 	}

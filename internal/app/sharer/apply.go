@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
@@ -90,13 +92,13 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 	if len(actions) == 0 {
 		return nil
 	}
-	w, err := feedstate.NewWriter(a.r.d, commit.Options{})
+	w, err := feedfiles.NewWriter(a.r.d, commit.Options{})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
 	var bad error
-	var added []*feedstate.Subscription
+	var added []*subscriptions.Subscription
 	for _, act := range actions {
 		if context.Cause(ctx) != nil || errors.As(bad, new(*errStop)) {
 			return bad
@@ -106,10 +108,10 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 			continue
 		}
 		a.store.step()
-		_, err := feedstate.Add(w, a.r.d, act.sub, feedstate.Options{Unsynced: true})
+		_, err := subscriptions.Add(w, a.r.d, act.sub, subscriptions.AddOptions{Unsynced: true})
 		if err == nil && act.sub.Alias == "" {
 			// An alias of an earlier subscription would be an edit of this machine.
-			err = atomicfile.Remove(a.r.d.Join("src", feedstate.AliasPath(act.feed)))
+			err = atomicfile.Remove(a.r.d.Join("src", feedfiles.AliasPath(act.feed)))
 		}
 		if bad = errors.Join(bad, a.unlessBusy(err)); err == nil {
 			added = append(added, act.sub)
@@ -118,8 +120,8 @@ func (a *applier) applyFeeds(ctx context.Context, actions []action) error {
 	if len(added) == 0 {
 		return bad
 	}
-	err = feedstate.FinishEach(w, a.r.d, added, func(sub *feedstate.Subscription, finish func() error) error {
-		return a.changeFile(subscribe, sub.Hash, feedstate.PendingPath(sub.Hash), sub, finish)
+	err = subscriptions.FinishEach(w, a.r.d, added, func(sub *subscriptions.Subscription, finish func() error) error {
+		return a.changeFile(subscribe, sub.Hash, subscriptions.PendingPath(sub.Hash), sub, finish)
 	})
 	for _, e := range humanize.Errors(err) {
 		bad = errors.Join(bad, a.unlessBusy(e))
@@ -140,7 +142,8 @@ func (a *applier) unlessBusy(err error) error {
 // changeFile changes the file rel of a feed in the lektor-dir. after is the subscription after
 // the change, nil if there is none. The baseline records after and not the content of the
 // file, so that the next run finds a concurrent edit of the user.
-func (a *applier) changeFile(kind actionKind, feed, rel string, after *feedstate.Subscription, do func() error) error {
+func (a *applier) changeFile(kind actionKind, feed, rel string, after *subscriptions.Subscription,
+	do func() error) error {
 	s := a.base.sub(feed)
 	if s.subscribed, s.alias, s.categories = after != nil, "", nil; after != nil {
 		s.alias, s.categories = after.Alias, after.Categories
@@ -160,13 +163,13 @@ func (a *applier) changeFile(kind actionKind, feed, rel string, after *feedstate
 func (a *applier) change(w *commit.Writer, act action) error {
 	before := a.local.subs[act.feed]
 	if act.kind == unsubscribe {
-		return a.changeFile(act.kind, act.feed, feedstate.URLPath(act.feed), nil,
-			func() error { return feedstate.Remove(w, a.r.d, act.feed) })
+		return a.changeFile(act.kind, act.feed, feedfiles.URLPath(act.feed), nil,
+			func() error { return subscriptions.Remove(w, a.r.d, act.feed) })
 	}
 	after := *before
-	path, key, value := feedstate.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
+	path, key, value := feedfiles.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
 	if act.kind == setAlias {
-		path, key, value = "src/"+feedstate.AliasPath(act.feed), "alias", act.alias
+		path, key, value = "src/"+feedfiles.AliasPath(act.feed), "alias", act.alias
 		after.Alias = act.alias
 	} else {
 		after.Categories = act.categories
@@ -183,9 +186,9 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	}
 	return a.changeFile(act.kind, act.feed, path, &after, func() error {
 		if value == "" && act.kind == setAlias {
-			return feedstate.Unset(w, a.r.d, act.feed, key)
+			return subscriptions.Unset(w, a.r.d, act.feed, key)
 		}
-		return feedstate.Set(w, a.r.d, act.feed, key, value)
+		return subscriptions.Set(w, a.r.d, act.feed, key, value)
 	})
 }
 
@@ -196,7 +199,7 @@ func (a *applier) writePlaceholder(feed, rel string) error {
 	if !nested {
 		area = ""
 	}
-	if err := feedstate.Guard(a.r.d, feed, area); err != nil {
+	if err := feedfiles.Guard(a.r.d, feed, area); err != nil {
 		return err
 	}
 	path := a.r.d.Join(rel)

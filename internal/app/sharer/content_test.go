@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 )
 
@@ -22,7 +22,7 @@ func TestContentIsCanonical(t *testing.T) {
 	}
 	for range 20_000 {
 		id := "80af8e84e5ef7ae6b68acb8d1987e58e3e5731dd:0000000000000001:S"
-		sub := &feedstate.Subscription{ID: text(), URL: text(), Name: text(), Alias: text(), Link: "http://a.example/" + text(), Categories: []string{text(), text(), text()}}
+		sub := &subscriptions.Subscription{ID: text(), URL: text(), Name: text(), Alias: text(), Link: "http://a.example/" + text(), Categories: []string{text(), text(), text()}}
 		for _, content := range [][]byte{
 			markContent(id, 'S', &about{title: text(), link: "http://a.example/" + text(), feedID: text(), id: text()}),
 			content(sub), folderContent(text()), blankMark(id, 'S'),

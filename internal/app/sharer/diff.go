@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/protocol/opml"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -16,9 +16,9 @@ import (
 type edit struct {
 	kind     editKind
 	feed     string
-	before   *baseSub                // feed: recorded subscription; nil if there was none
-	sub      *feedstate.Subscription // feed: present subscription; nil if it has ended
-	from, to string                  // folder: its path before and after
+	before   *baseSub                    // feed: recorded subscription; nil if there was none
+	sub      *subscriptions.Subscription // feed: present subscription; nil if it has ended
+	from, to string                      // folder: its path before and after
 
 	identity string // entry: its own identity
 	key      string // entry: identity under which its marks are shared

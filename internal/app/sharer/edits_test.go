@@ -13,8 +13,9 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/delivery"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/feedstage"
+
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
@@ -202,7 +203,7 @@ func TestIdentityFromJournal(t *testing.T) {
 	deliver := func(m *machine, guid string) {
 		t.Helper()
 		d := m.dir()
-		w, err := feedstate.NewWriter(d, commit.Options{})
+		w, err := feedfiles.NewWriter(d, commit.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +218,7 @@ func TestIdentityFromJournal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := delivery.StageWith(t.Context(), delivery.On(d, tx), f, lektordir.UpdateNew, delivery.Options{}); err != nil {
+		if _, err := feedstage.StageWith(t.Context(), feedstage.On(d, tx), f, lektordir.UpdateNew, feedstage.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)
@@ -423,7 +424,7 @@ func TestBusy(t *testing.T) {
 	a.mark(1, 0, "FS", "")
 	a.unsubscribe(2)
 	rounds(1, a)
-	w, err := feedstate.NewWriter(b.dir(), commit.Options{})
+	w, err := feedfiles.NewWriter(b.dir(), commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

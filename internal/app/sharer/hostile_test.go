@@ -12,7 +12,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
@@ -174,7 +175,7 @@ func TestOriginOfFeedsOfPeers(t *testing.T) {
 	a.subscribe(1)
 	a.subscribe(2)
 	a.sync()
-	w, err := feedstate.NewWriter(b.dir(), commit.Options{})
+	w, err := feedfiles.NewWriter(b.dir(), commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/entryname"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -28,11 +31,11 @@ import (
 
 // local is the state of the lektor-dir.
 type local struct {
-	subs     map[string]*feedstate.Subscription  // shared feeds, by hash
-	withheld map[string]string                   // hash -> reason why the feed is not shared
-	unread   map[string]bool                     // feeds that could not be read; they count as unchanged
-	entries  map[string]map[string]lektordir.Ref // feed, identity
-	unknown  map[entryID]bool                    // entries whose state is uncertain; they count as unchanged
+	subs     map[string]*subscriptions.Subscription // shared feeds, by hash
+	withheld map[string]string                      // hash -> reason why the feed is not shared
+	unread   map[string]bool                        // feeds that could not be read; they count as unchanged
+	entries  map[string]map[string]lektordir.Ref    // feed, identity
+	unknown  map[entryID]bool                       // entries whose state is uncertain; they count as unchanged
 
 	// unchanged are the feeds that were not listed, because they agreed with the set and have
 	// not changed: their stamp, a blank, and the number of marks without an entry here.
@@ -65,10 +68,10 @@ const maxURL = 8 << 10
 // withheld returns the reason why a feed is not shared, "" if it is shared. A feed whose
 // settings cannot be read is not shared, but it does not count as removed.
 func (r *reader) withheld(hash string) string {
-	if feedstate.NeverShared(r.d, hash) {
+	if settings.NeverShared(r.d, hash) {
 		return "has a file etc/share/never"
 	}
-	why, err := feedstate.Withheld(r.d, hash)
+	why, err := settings.Withheld(r.d, hash)
 	r.addTrouble(err)
 	return why
 }
@@ -76,7 +79,7 @@ func (r *reader) withheld(hash string) string {
 // begin begins to read the directories and the journal of a feed.
 func (r *reader) begin(feed string) *stamp.Reading {
 	return r.rule.Begin(unix.AT_FDCWD, nil, r.d.Join("new", feed), r.d.Join("cur", feed),
-		r.d.Join(feedstate.JournalPath(feed)))
+		r.d.Join(feedfiles.JournalPath(feed)))
 }
 
 // digestOf returns a text that changes with stamps, "" if one of them must not be remembered.
@@ -94,7 +97,8 @@ func digestOf(stamps []stamp.Stamp) string {
 // local reads the subscriptions, and lists the entries of feeds that have changed. It fails if
 // the directories of any feed cannot be listed, because a missing entry counts as deleted.
 func (r *reader) local(ctx context.Context) (*local, error) {
-	l := &local{subs: map[string]*feedstate.Subscription{}, withheld: map[string]string{}, unread: map[string]bool{},
+	l := &local{subs: map[string]*subscriptions.Subscription{}, withheld: map[string]string{},
+		unread:  map[string]bool{},
 		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}, unchanged: map[string]string{},
 		stamps: map[string]string{}}
 	hashes, err := r.d.FeedHashes()
@@ -146,7 +150,7 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 // subscription reads the subscription of a feed into l.
 func (r *reader) subscription(l *local, hash string) {
 	delete(l.subs, hash)
-	sub, err := feedstate.ReadWhole(r.d, hash)
+	sub, err := subscriptions.ReadWhole(r.d, hash)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return // not subscribed to

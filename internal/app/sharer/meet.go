@@ -13,7 +13,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/journal"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/lektordir"
@@ -93,7 +94,7 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) map[st
 
 // journalSize returns the size of a feed's journal in bytes, 0 if there is none.
 func journalSize(d *lektordir.Dir, feed string) int64 {
-	fi, err := os.Stat(d.Join(feedstate.JournalPath(feed)))
+	fi, err := os.Stat(d.Join(feedfiles.JournalPath(feed)))
 	if err != nil {
 		return 0
 	}

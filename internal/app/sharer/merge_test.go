@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
@@ -27,11 +27,11 @@ type value struct {
 
 func newValue(t *testing.T, name string, feeds, entries int) *value {
 	v := &value{t: t, base: &baseline{feeds: map[string]*baseFeed{}}, set: newSet(name, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))}
-	v.local = &local{subs: map[string]*feedstate.Subscription{}, withheld: map[string]string{}, unread: map[string]bool{},
+	v.local = &local{subs: map[string]*subscriptions.Subscription{}, withheld: map[string]string{}, unread: map[string]bool{},
 		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}}
 	for f := range feeds {
 		hash := testdir.Hash(feedURL(f))
-		v.local.subs[hash] = &feedstate.Subscription{Hash: hash, ID: feedURL(f), URL: feedURL(f), Name: fmt.Sprint("Feed ", f)}
+		v.local.subs[hash] = &subscriptions.Subscription{Hash: hash, ID: feedURL(f), URL: feedURL(f), Name: fmt.Sprint("Feed ", f)}
 		v.local.entries[hash] = map[string]lektordir.Ref{}
 		for n := range entries {
 			identity := fmt.Sprintf("%08x%08x", f, n)

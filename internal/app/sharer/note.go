@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/protocol/opml"
@@ -247,7 +247,7 @@ func first(categories []string) string {
 var escapeComma = strings.NewReplacer(`\`, `\\`, `,`, `\,`)
 
 // content returns the outline of a subscription.
-func content(s *feedstate.Subscription) []byte {
+func content(s *subscriptions.Subscription) []byte {
 	// Attributes are in the order of [feedsync.Canonical].
 	b := []byte("<outline")
 	attr := func(name, value string) { b = fmt.Appendf(b, ` %s="%s"`, name, feedsync.Attr(value)) }

@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -21,7 +22,7 @@ import (
 type action struct {
 	kind       actionKind
 	feed       string
-	sub        *feedstate.Subscription // subscription to add
+	sub        *subscriptions.Subscription // subscription to add
 	alias      string
 	categories []string
 
@@ -89,7 +90,7 @@ func (p *planner) feed(tree *folders, it *feedsync.Item) []action {
 		if origin == "" && it.Head().By != p.me {
 			origin = "a peer of lektor-share" // it was read by an earlier run
 		}
-		return []action{{kind: subscribe, feed: it.ID, sub: &feedstate.Subscription{
+		return []action{{kind: subscribe, feed: it.ID, sub: &subscriptions.Subscription{
 			ID: id, URL: url, Name: it.Value("", "title"), Alias: m.alias, Link: it.Value("", "htmlUrl"),
 			Categories: categories, Origin: origin,
 		}}}

@@ -15,7 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/dirfs"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/values"
 )
@@ -167,7 +168,7 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 	if len(missing) == 0 {
 		return edits, nil
 	}
-	w, err := feedstate.NewWriter(r.d, commit.Options{})
+	w, err := feedfiles.NewWriter(r.d, commit.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -259,8 +260,8 @@ func (r *run) syncMoves() error {
 	rels := []string{"new", "cur", "src"}
 	for _, hash := range hashes {
 		rels = append(rels, "new/"+hash, "cur/"+hash)
-		for _, file := range []string{feedstate.URLPath(hash), feedstate.CategoriesPath(hash), "src/" +
-			feedstate.AliasPath(hash)} {
+		for _, file := range []string{feedfiles.URLPath(hash), feedfiles.CategoriesPath(hash), "src/" +
+			feedfiles.AliasPath(hash)} {
 			rels = append(rels, filepath.Dir(file))
 		}
 	}

@@ -15,7 +15,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
@@ -167,7 +168,7 @@ func TestReplacedEntryIsNotRead(t *testing.T) {
 	move("tmp/" + hash + "/1503674399.M1P1Q1I0000000100000000.a;replaces")
 	read(false, "about to be replaced")
 	move("tmp/" + hash + "/" + name + ";gone,R")
-	w, err := feedstate.NewWriter(a.dir(), commit.Options{})
+	w, err := feedfiles.NewWriter(a.dir(), commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

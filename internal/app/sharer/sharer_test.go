@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -157,7 +158,7 @@ func (m *machine) state() string {
 	m.t.Helper()
 	d := m.dir()
 	var lines []string
-	subs, err := feedstate.List(d)
+	subs, err := subscriptions.List(d)
 	if err != nil {
 		m.t.Fatal(err)
 	}

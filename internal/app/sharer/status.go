@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -167,7 +168,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 	r.summary(humanize.Count(len(peers), "peer"), "", waiting)
 	for _, hash := range slices.Sorted(maps.Keys(l.withheld)) {
 		name := hash
-		if sub, err := feedstate.Read(r.d, hash); err == nil {
+		if sub, err := subscriptions.Read(r.d, hash); err == nil {
 			name = sub.Title()
 		}
 		publishers := 0

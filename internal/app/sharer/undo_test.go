@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -84,7 +84,7 @@ func flagThing(feed, n int, flag byte) thing {
 func feedThing(n int) thing {
 	return thing{
 		fmt.Sprintf("feed %d", n),
-		func(m *machine) bool { return feedstate.Subscribed(m.dir(), testdir.Hash(feedURL(n))) },
+		func(m *machine) bool { return feedfiles.Subscribed(m.dir(), testdir.Hash(feedURL(n))) },
 		func(m *machine, on bool) {
 			if on {
 				m.subscribe(n)

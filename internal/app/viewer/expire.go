@@ -14,7 +14,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/protocol/query"
@@ -30,7 +32,7 @@ type ExpireOptions struct {
 	Query []string // only entries that match may expire; empty means all
 	// Read entries expire after the time Read, except the Keep entries of each feed that were
 	// read last. If neither is set, read entries do not expire. The setting of a feed, see
-	// [feedstate.Keep], replaces both.
+	// [settings.Keep], replaces both.
 	Read    string
 	Keep    int // -1 for none
 	Trashed string
@@ -52,7 +54,7 @@ const Never = "never"
 // that an entry hides are deleted before it, so that an interruption never uncovers one.
 //
 // A clock that is far ahead would expire everything. So Expire refuses a clock that is more than
-// [feedstate.MaxClockGap] after the last run and after the last Date of a server.
+// [feedfiles.MaxClockGap] after the last run and after the last Date of a server.
 //
 // Entries that a viewer moves meanwhile stay. A fetcher does not deliver expired entries again.
 // Undo cannot bring them back.
@@ -86,7 +88,7 @@ func Expire(ctx context.Context, o ExpireOptions, s *cmdline.Streams) error {
 	}
 	// Reading the time of the last move is slow, so it is read only for entries that may expire by
 	// their flags.
-	keeps, candidates := map[string]feedstate.Keep{}, map[string][]lektordir.Ref{}
+	keeps, candidates := map[string]settings.Keep{}, map[string][]lektordir.Ref{}
 	for _, r := range list {
 		feed := r.Ref.Feed
 		if _, ok := keeps[feed]; !ok {
@@ -116,13 +118,13 @@ const expiredFile = "etc/view/expired"
 
 // checkClock returns an error if the clock may be far ahead, as expiring cannot be undone.
 func (x *expiry) checkClock() error {
-	last := feedstate.ServerTime(x.Dir)
+	last := feedfiles.ServerTime(x.Dir)
 	if line, err := atomicfile.Line(x.Dir.Join(expiredFile)); err == nil {
 		if run, err := time.Parse(time.RFC3339, line); err == nil && run.After(last) {
 			last = run
 		}
 	}
-	if x.o.Yes || last.IsZero() || !x.Now.After(last.Add(feedstate.MaxClockGap)) {
+	if x.o.Yes || last.IsZero() || !x.Now.After(last.Add(feedfiles.MaxClockGap)) {
 		return nil
 	}
 	return cmdline.Hint(
@@ -160,22 +162,22 @@ type aged struct {
 
 // keep returns the rule for read entries of a feed. If the feed's setting is invalid, it reports
 // that and keeps all.
-func (x *expiry) keep(hash string) feedstate.Keep {
-	own, ok, err := feedstate.KeepOf(x.Dir, hash)
+func (x *expiry) keep(hash string) settings.Keep {
+	own, ok, err := settings.KeepOf(x.Dir, hash)
 	switch {
 	case err != nil:
 		x.S.Report.Print(cmdline.Hint(err, "correct the setting; until then read entries of this feed do not expire"))
-		return feedstate.Keep{All: true}
+		return settings.Keep{All: true}
 	case ok:
 		return own
 	case x.o.Read == Never || x.o.Read == "" && x.o.Keep < 0:
-		return feedstate.Keep{All: true}
+		return settings.Keep{All: true}
 	}
-	return feedstate.Keep{Newest: max(x.o.Keep, 0), Age: x.o.Read}
+	return settings.Keep{Newest: max(x.o.Keep, 0), Age: x.o.Read}
 }
 
 // may reports whether an entry expires if it was moved long enough ago.
-func (x *expiry) may(r lektordir.Ref, keep feedstate.Keep) bool {
+func (x *expiry) may(r lektordir.Ref, keep settings.Keep) bool {
 	switch {
 	case r.HasFlag('T'):
 		return !x.trashed.IsZero()
@@ -188,7 +190,7 @@ func (x *expiry) may(r lektordir.Ref, keep feedstate.Keep) bool {
 }
 
 // choose returns the entries of one feed that expire.
-func (x *expiry) choose(ctx context.Context, candidates []lektordir.Ref, keep feedstate.Keep) (doomed []lektordir.Ref,
+func (x *expiry) choose(ctx context.Context, candidates []lektordir.Ref, keep settings.Keep) (doomed []lektordir.Ref,
 	err error) {
 	times := make([]time.Time, len(candidates))
 	if err := workers.ForEach(ctx, len(candidates),

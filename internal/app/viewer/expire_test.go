@@ -14,7 +14,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 	"github.com/lektordir/lektor/lektordir"
@@ -281,7 +282,7 @@ func TestExpireClockAhead(t *testing.T) {
 	}
 	date := func(in time.Duration) {
 		t.Helper()
-		if err := feedstate.RecordDate(f.opened(), time.Now().Add(in), time.Now().Add(in)); err != nil {
+		if err := feedfiles.RecordDate(f.opened(), time.Now().Add(in), time.Now().Add(in)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -313,7 +314,7 @@ func TestExpireClockAhead(t *testing.T) {
 func TestExpireClockOfServers(t *testing.T) {
 	f := newFixture(t)
 	f.Add("cur", "1700000001.1.h;2,S")
-	if err := feedstate.RecordDate(f.opened(), time.Now(), time.Now().Add(400*days)); err != nil {
+	if err := feedfiles.RecordDate(f.opened(), time.Now(), time.Now().Add(400*days)); err != nil {
 		t.Fatal(err)
 	}
 	err := Expire(t.Context(), ExpireOptions{Common: f.in(400 * days), Keep: 0}, f.Streams(""))

@@ -14,7 +14,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/schedule"
+
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -120,7 +121,7 @@ func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) 
 	})
 	err = workers.ForEach(ctx, len(list), func(i int) {
 		x := list[i]
-		x.error = feedstate.LastError(v.Dir, x.feed.Hash)
+		x.error = schedule.LastError(v.Dir, x.feed.Hash)
 		x.silent = x.newest.IsZero() || weeksAgo(x.newest, v.Now) >= weeks
 		x.measure(ctx)
 	})

@@ -44,7 +44,7 @@ var sentences = []struct{ text, tests string }{
 // sentences of the texts.
 func TestSentences(t *testing.T) {
 	there := map[string]bool{}
-	for _, dir := range []string{".", "../../app/fetcher", "../../feeds/feedstate", "../../feeds/delivery", "../../../lektordir"} {
+	for _, dir := range []string{".", "../../app/fetcher", "../../feeds/history", "../../feeds/subscriptions", "../../feeds/feedstage", "../../../lektordir"} {
 		files, err := filepath.Glob(filepath.Join(filepath.FromSlash(dir), "*_test.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatal(dir, err)

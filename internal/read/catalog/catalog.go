@@ -22,7 +22,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/dir/dirfs"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/history"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/files/watch"
 	"github.com/lektordir/lektor/internal/files/workers"
@@ -216,7 +218,7 @@ func (c *Catalog) touched(dir string) bool {
 	if k == nil {
 		return false
 	}
-	c.touch(k, place != "src" || strings.HasPrefix(feedstate.CompletePath(hash), rest), place == "src")
+	c.touch(k, place != "src" || strings.HasPrefix(history.CompletePath(hash), rest), place == "src")
 	return true
 }
 
@@ -251,9 +253,9 @@ func (c *Catalog) blank(hash string) *Feed {
 func (c *Catalog) begin(at int, k *known, part int) *stamp.Reading {
 	hash := k.feed.Hash
 	if part == names {
-		return c.rule.Begin(at, k.parts[part].stamps, "new/"+hash, "cur/"+hash, "src/"+feedstate.CompletePath(hash))
+		return c.rule.Begin(at, k.parts[part].stamps, "new/"+hash, "cur/"+hash, "src/"+history.CompletePath(hash))
 	}
-	files, _ := feedstate.AboutPaths(hash)
+	files, _ := subscriptions.AboutPaths(hash)
 	return c.rule.Begin(at, k.parts[part].stamps, files...)
 }
 
@@ -281,8 +283,8 @@ func (c *Catalog) read(ctx context.Context, at int) error {
 // readFeed reads the parts of a feed that may have changed.
 func (c *Catalog) readFeed(ctx context.Context, at int, k *known) error {
 	hash := k.feed.Hash
-	_, dirs := feedstate.AboutPaths(hash)
-	for _, dir := range append(dirs, "new/"+hash, "cur/"+hash, "src/"+path.Dir(feedstate.CompletePath(hash))) {
+	_, dirs := subscriptions.AboutPaths(hash)
+	for _, dir := range append(dirs, "new/"+hash, "cur/"+hash, "src/"+path.Dir(history.CompletePath(hash))) {
 		_ = c.events.Add(c.dir.Join(dir)) // those that are missing come with a change of another
 	}
 	if part := &k.parts[names]; part.stale {
@@ -302,7 +304,7 @@ func (c *Catalog) readFeed(ctx context.Context, at int, k *known) error {
 	}
 	if part := &k.parts[about]; part.stale {
 		reading := c.begin(at, k, about)
-		if a := feedstate.ReadAbout(c.dir, hash); !reflect.DeepEqual(a, k.feed.About) {
+		if a := subscriptions.ReadAbout(c.dir, hash); !reflect.DeepEqual(a, k.feed.About) {
 			changed := *k.feed
 			changed.About = a
 			k.feed = &changed

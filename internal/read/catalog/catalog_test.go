@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -204,7 +204,7 @@ func (w *world) check() {
 		if got := f.Entries(); !slices.Equal(got, refs) {
 			w.Fatalf("%s has\n%v, want\n%v", f.Hash, got, refs)
 		}
-		if a := feedstate.ReadAbout(w.dir, f.Hash); !reflect.DeepEqual(a, f.About) {
+		if a := subscriptions.ReadAbout(w.dir, f.Hash); !reflect.DeepEqual(a, f.About) {
 			w.Fatalf("%s is\n%+v, want\n%+v", f.Hash, f.About, a)
 		}
 		shown, unread, flags, newest := 0, 0, Flags(0), time.Time{}

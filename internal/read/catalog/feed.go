@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/dir/entryname"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -18,7 +19,7 @@ import (
 // numbers, by which later versions of the feed mean the same ones.
 type Feed struct {
 	Hash  string
-	About *feedstate.About // nil if the feed is not in src/
+	About *subscriptions.About // nil if the feed is not in src/
 
 	Shown  int // number of entries that are not trashed
 	Unread int // of these

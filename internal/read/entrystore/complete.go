@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -19,7 +21,7 @@ func Complete(k cmdline.Kind) []cmdline.Candidate {
 	case k.Name == "FEED":
 		return feedNames(feeds(k.Dir), k.Word)
 	case k.Name == "SETTING":
-		return plain(feedstate.SettingNames)
+		return plain(settings.Names)
 	case k.Name == "FLAGS":
 		return []cmdline.Candidate{{Word: "S", About: "seen, that is read", Open: true},
 			{Word: "F", About: "flagged", Open: true}, {Word: "T", About: "trashed", Open: true}}
@@ -41,7 +43,7 @@ func CompleteSubscribed(k cmdline.Kind) []cmdline.Candidate {
 	if err != nil {
 		return nil
 	}
-	list := slices.DeleteFunc(feeds(k.Dir), func(f *lektordir.Feed) bool { return !feedstate.Subscribed(d, f.Hash) })
+	list := slices.DeleteFunc(feeds(k.Dir), func(f *lektordir.Feed) bool { return !feedfiles.Subscribed(d, f.Hash) })
 	return feedNames(list, k.Word)
 }
 
@@ -97,7 +99,7 @@ func folders(dir string) (all []string) {
 	}
 	hashes, _ := d.FeedHashes()
 	for _, h := range hashes {
-		for _, c := range feedstate.Categories(d, h) {
+		for _, c := range settings.Categories(d, h) {
 			for {
 				all = append(all, c)
 				at := strings.LastIndexByte(c, '/')

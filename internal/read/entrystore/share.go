@@ -4,13 +4,13 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/settings"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Sharing decides which feeds may be published (see [feedstate.Withheld]), and counts the others for
+// Sharing decides which feeds may be published (see [settings.Withheld]), and counts the others for
 // one warning. It is not safe for concurrent use.
 type Sharing struct {
 	s   *Store
@@ -37,7 +37,7 @@ func (h *Sharing) May(hash string) bool {
 	if known {
 		return may
 	}
-	why, err := feedstate.Withheld(h.s.Dir, hash)
+	why, err := settings.Withheld(h.s.Dir, hash)
 	may = why == ""
 	h.may[hash] = may
 	if _, system := errors.AsType[syscall.Errno](err); system {

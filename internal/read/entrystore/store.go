@@ -30,7 +30,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/history"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
+
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/text/humanize"
@@ -93,7 +96,7 @@ func New(dir *lektordir.Dir, now time.Time, s *cmdline.Streams) *Store {
 func (s *Store) Folders(hash string) []string {
 	list, ok := s.inFolders.Load(hash)
 	if !ok {
-		list, _ = s.inFolders.LoadOrStore(hash, feedstate.Categories(s.Dir, hash))
+		list, _ = s.inFolders.LoadOrStore(hash, settings.Categories(s.Dir, hash))
 	}
 	return list.([]string)
 }
@@ -104,7 +107,7 @@ func (s *Store) Incomplete(hash string) string {
 	text, ok := s.gaps.Load(hash)
 	if !ok {
 		gap := ""
-		if g := feedstate.HistoryOf(s.Dir, hash).Gap(); g != nil {
+		if g := history.Of(s.Dir, hash).Gap(); g != nil {
 			gap = g.String()
 		}
 		text, _ = s.gaps.LoadOrStore(hash, gap)
@@ -200,7 +203,7 @@ func (s *Store) FeedError(hash string) error {
 	if err, ok := s.refused.Load(hash); ok {
 		return err.(feedError).error
 	}
-	refused := feedError{feedstate.Readable(s.Dir, hash)}
+	refused := feedError{subscriptions.Readable(s.Dir, hash)}
 	s.refused.Store(hash, refused)
 	return refused.error
 }
@@ -305,7 +308,7 @@ func Feeds(ctx context.Context, args []string, nul bool, s *cmdline.Streams,
 // Finding returns a function that finds feeds for [Feeds]: all feeds, or the subscribed ones. Its
 // errors have hints.
 func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
-	f := &feedstate.Finder{Dir: d, All: all}
+	f := &subscriptions.Finder{Dir: d, All: all}
 	return func(name string) (string, error) {
 		hash, err := f.Find(name)
 		return hash, FeedHint(err)
@@ -315,15 +318,15 @@ func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
 // FeedHint adds a hint to an error about a feed that the user named. It returns nil for nil.
 func FeedHint(err error) error {
 	var none *lektordir.NotFoundError
-	var guess *feedstate.GuessError
+	var guess *subscriptions.GuessError
 	switch {
 	case errors.As(err, &guess):
 		return cmdline.Hint(err, "did you mean %s?", strings.Join(guess.Likely, ", "))
-	case errors.As(err, new(*feedstate.SeveralError)):
+	case errors.As(err, new(*subscriptions.SeveralError)):
 		return cmdline.Hint(err, "give the feed's hash or URL")
 	case errors.As(err, &none) && none.Feed && len(none.Matches) > 1:
 		return cmdline.Hint(err, "give more of the hash, or the feed's URL")
-	case errors.As(err, &none) && none.Feed, errors.As(err, new(*feedstate.NotSubscribedError)):
+	case errors.As(err, &none) && none.Feed, errors.As(err, new(*subscriptions.NotSubscribedError)):
 		return cmdline.Hint(err, "lektor-fetch ls --all lists all feeds")
 	case errors.As(err, new(*commit.BusyError)):
 		return cmdline.Hint(err, "try again in a moment")

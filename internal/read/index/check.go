@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/history"
+
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -142,7 +143,7 @@ func (c *check) asBefore(f *feed) bool {
 			return false
 		}
 	}
-	now, _ := stamp.Look(c.src, feedstate.CompletePath(f.hash))
+	now, _ := stamp.Look(c.src, history.CompletePath(f.hash))
 	return now == f.now[ofList] && now == f.stamps[ofList]
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/lektordir"
@@ -141,7 +141,7 @@ func (s *session) survey(ctx context.Context) (dirty bool, err error) {
 			f.now[i], t = stamp.LookAgain(fd, f.hash, f.stamps[i])
 			f.ctime = max(f.ctime, unix.TimespecToNsec(t.Ctime))
 		}
-		f.now[ofList], _ = stamp.LookAgain(s.src, feedstate.CompletePath(f.hash), f.stamps[ofList])
+		f.now[ofList], _ = stamp.LookAgain(s.src, history.CompletePath(f.hash), f.stamps[ofList])
 	})
 	if err != nil {
 		return false, err

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
@@ -457,7 +457,7 @@ func (s *session) keepList(f *feed, now stamp.Stamp) {
 
 // complete takes note that another set of entries is in the document of a feed.
 func (u *update) complete(f *feed) {
-	u.keepList(f, u.x.rule.Begin(u.src, f.now[ofList:], feedstate.CompletePath(f.hash)).End()[0])
+	u.keepList(f, u.x.rule.Begin(u.src, f.now[ofList:], history.CompletePath(f.hash)).End()[0])
 	for place := range 2 {
 		for _, e := range u.list(f, place).entries {
 			if r, ok := u.c.one("SELECT key FROM entry WHERE id = ?", int64(e.id)); ok {
@@ -745,7 +745,7 @@ func (u *update) present(known map[*feed]map[string]bool, f *feed, r lektordir.R
 	if !ok {
 		list, complete, err := u.x.dir.Complete(f.hash)
 		// All that is said of the feed may be away now, and come back as it was.
-		if now, _ := stamp.Look(u.src, feedstate.CompletePath(f.hash)); err != nil || now != f.stamps[ofList] {
+		if now, _ := stamp.Look(u.src, history.CompletePath(f.hash)); err != nil || now != f.stamps[ofList] {
 			u.keepList(f, "")
 		}
 		if err != nil {

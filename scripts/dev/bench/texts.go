@@ -16,7 +16,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/stage"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -181,7 +182,7 @@ func itemOf(e lektordir.Entry) stage.Item {
 // deliver delivers the entries of n feeds, as a fetcher does in a run over all of them.
 func deliver(dir string, n int, feed func(f int) (*lektordir.Feed, []stage.Item)) {
 	d := must.Get(lektordir.Create(dir, nil))
-	w := must.Get(feedstate.NewWriter(d, commit.Options{Delay: 250 * time.Millisecond}))
+	w := must.Get(feedfiles.NewWriter(d, commit.Options{Delay: 250 * time.Millisecond}))
 	var pending sync.WaitGroup
 	failed := make(chan error, n)
 	parallel(n, func(f int) {

@@ -227,23 +227,24 @@ func appOf(name string) string {
 	return app
 }
 
-// drawer matches the files below src/*/etc, and the markers. own matches private files of a
+// feedFile matches the files below src/*/etc, and the markers. own matches private files of a
 // program below etc.
 var (
-	drawer = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep|left)$|link$|fulltext$)[^ ]*$`)
-	own    = regexp.MustCompile(`^etc/(fetch|fetch/(opml|date)|cloudd|cloudd/(lock|heard))$`)
+	feedFile = regexp.MustCompile(`^(src/[^ ]*/)?/?etc/((fetch|push|cloudd|ess|history|share/never)(/|$)|categories$|view/(alias|keep|left)$|link$|fulltext$)[^ ]*$`)
+	own      = regexp.MustCompile(`^etc/(fetch|fetch/(opml|date)|cloudd|cloudd/(lock|heard))$`)
 )
 
-// names returns the place of each string in a file that only internal/feeds/feedstate may contain.
+// names returns the place of each string in a file that only packages below internal/feeds may contain.
 func names(fset *token.FileSet, f *ast.File) []string {
 	var found []string
 	add := func(pos token.Pos, what string) {
-		found = append(found, fmt.Sprintf("%s: %s: only internal/feeds/feedstate knows a feed's drawer",
+		found = append(found, fmt.Sprintf("%s: %s: only packages of internal/feeds know the files of a feed",
 			fset.Position(pos), what))
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if n, ok := n.(*ast.BasicLit); ok && n.Kind == token.STRING {
-			if text, err := strconv.Unquote(n.Value); err == nil && drawer.MatchString(text) && !own.MatchString(text) {
+			if text, err := strconv.Unquote(n.Value); err == nil && feedFile.MatchString(text) &&
+				!own.MatchString(text) {
 				add(n.Pos(), n.Value)
 			}
 		}
@@ -294,7 +295,7 @@ func texts(p pkg, s *shape, parse func(file string) (*token.FileSet, *ast.File, 
 			if i == 0 && !below(p.name(), "internal/testkit", "scripts") {
 				found = append(found, beforeMain(fset, f)...)
 			}
-			if i == 0 && !below(p.name(), "internal/feeds/feedstate", "lektordir", "internal/dir/commit",
+			if i == 0 && !below(p.name(), "internal/feeds", "lektordir", "internal/dir/commit",
 				"internal/testkit", "scripts") {
 				found = append(found, names(fset, f)...)
 			}

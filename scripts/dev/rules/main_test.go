@@ -55,8 +55,8 @@ func TestImports(t *testing.T) {
 		{"feedconv", "net/mail", false, true},
 		{"lektordir", module + "feedconv", true, false},
 		{"feedconv", module + "lektordir", true, false},
-		{"internal/feeds/delivery", module + "lektordir", false, true},
-		{"internal/feeds/delivery", module + "cmd/lektor-fetch", true, false},
+		{"internal/feeds/feedstage", module + "lektordir", false, true},
+		{"internal/feeds/feedstage", module + "cmd/lektor-fetch", true, false},
 		{"internal/app/viewer", module + "internal/app/ess", false, false},
 		{"internal/app/viewer", module + "internal/app/ess", true, true}, // two are tried together
 		{"internal/app/ess", module + "internal/app/ess", true, true},
@@ -67,7 +67,7 @@ func TestImports(t *testing.T) {
 		{"internal/app/viewer/publish", module + "internal/app/viewer/undo", false, false},
 		{"internal/app/viewer/fullscreen", module + "internal/app/viewer", false, true},
 		{"internal/testkit/viewdir", module + "internal/app/viewer/session", false, true},
-		{"internal/feeds/feedstate", module + "internal/app/fetcher", false, false},
+		{"internal/feeds/schedule", module + "internal/app/fetcher", false, false},
 		{"cmd/lektor-view", module + "internal/app/ess", false, true},
 		{"scripts/dev/faults", module + "internal/app/viewer", false, true},
 		{"internal/http/fetch", module + "internal/testkit/server", false, false},
@@ -95,7 +95,7 @@ func TestNames(t *testing.T) {
 		`package x; const f = "etc/categories"`:              false,
 		"package x; const f = `etc/history/archives`":        false,
 	} {
-		for name, exempt := range map[string]bool{"internal/app/viewer": false, "cmd/lektor-ess": false, "internal/feeds/feedstate": true, "lektordir": true} {
+		for name, exempt := range map[string]bool{"internal/app/viewer": false, "cmd/lektor-ess": false, "internal/feeds/schedule": true, "lektordir": true} {
 			if found := look(t, name, source); (len(found) == 0) != (good || exempt) {
 				t.Errorf("%s in %s: %s", source, name, strings.Join(found, "; "))
 			}

@@ -19,18 +19,20 @@ var rooms = map[string][]string{
 	"dir":       {"text", "files"},
 	"lektordir": {"text", "files", "dir"},
 	"feedconv":  {"text"},
+	"fromfeed":  {"text", "lektordir", "feedconv"},
 	"http":      {"text", "files"},
 	"content":   {"text", "lektordir", "feedconv"},
 	"protocol":  {"text", "dir", "lektordir", "feedconv", "http"},
-	"feeds":     {"text", "files", "dir", "lektordir", "feedconv", "http", "protocol"},
+	"feeds":     {"text", "files", "dir", "lektordir", "feedconv", "fromfeed", "http", "protocol"},
 	"cli":       {"text", "files", "lektordir", "http"},
-	"read": {"text", "files", "dir", "lektordir", "feedconv", "http", "content", "protocol", "feeds",
+	"read": {"text", "files", "dir", "lektordir", "feedconv", "fromfeed", "http", "content", "protocol", "feeds",
 		"cli"},
-	"app": {"text", "files", "dir", "lektordir", "feedconv", "http", "content", "protocol", "feeds", "cli",
+	"app": {"text", "files", "dir", "lektordir", "feedconv", "fromfeed", "http", "content", "protocol", "feeds", "cli",
 		"read"},
-	"testkit": {"text", "files", "dir", "lektordir", "feedconv", "http", "content", "protocol", "feeds", "cli",
+	"testkit": {"text", "files", "dir", "lektordir", "feedconv", "fromfeed", "http", "content", "protocol", "feeds",
+		"cli",
 		"read", "app"},
-	"e2e": {"text", "files", "dir", "lektordir", "feedconv", "http", "content", "protocol", "feeds", "cli",
+	"e2e": {"text", "files", "dir", "lektordir", "feedconv", "fromfeed", "http", "content", "protocol", "feeds", "cli",
 		"read", "app", "testkit"},
 }
 
@@ -39,6 +41,9 @@ const maxRooms = 12
 
 // roomOf returns the room of a package, or "" if it is in none, such as a command.
 func roomOf(name string) string {
+	if name == "lektordir/fromfeed" {
+		return "fromfeed"
+	}
 	first, rest, _ := strings.Cut(name, "/")
 	if first == "internal" {
 		first, _, _ = strings.Cut(rest, "/")

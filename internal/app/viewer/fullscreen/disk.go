@@ -15,7 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/content/htmltext"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/settings"
+
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/query"
@@ -198,7 +199,7 @@ func (l *diskAdapter) Feeds(ctx context.Context) ([]tui.Feed, error) {
 		// ls and check report malformed feeds.
 		if f, err := l.dir.ReadFeed(hashes[i]); err == nil {
 			list[i], ids[i] = tui.Feed{Hash: f.Hash, Title: f.Title(), Folders: s.Folders(f.Hash),
-				Paused: feedstate.Paused(l.dir, f.Hash)}, f.ID
+				Paused: settings.Paused(l.dir, f.Hash)}, f.ID
 		}
 	})
 	tellApart(list, ids)

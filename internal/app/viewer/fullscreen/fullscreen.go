@@ -17,7 +17,8 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/lektordir"
@@ -117,7 +118,7 @@ func keys(d *lektordir.Dir, set string, to *tui.Options) error {
 	to.KeysFile = path
 	to.Keys = tui.ParseKeys(path, text)
 	if to.Keys.Commands {
-		to.NoCommands = feedstate.TrustedFile(d, "etc", "view", filepath.Base(keysFile))
+		to.NoCommands = feedfiles.TrustedFile(d, "etc", "view", filepath.Base(keysFile))
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/limiter"
@@ -47,7 +48,7 @@ type Options struct {
 	Title  string
 	// Self is the URL at which the feed will be found, Link that of its page.
 	Self, Link string
-	// Include are feeds to publish although they are private, see [feedstate.Withheld].
+	// Include are feeds to publish although they are private, see [settings.Withheld].
 	Include  []string
 	Clouds   []string // URLs of rssCloud; xmlrpc://… or a path /RPC2 for XML-RPC
 	Hubs     []string // URLs of WebSub
@@ -632,7 +633,7 @@ func (p *publisher) fetchedFrom(hash, id string) string {
 		return known.(string)
 	}
 	src := id
-	if line, err := feedstate.URL(p.Dir, hash); err == nil {
+	if line, err := feedfiles.URL(p.Dir, hash); err == nil {
 		src = line
 	}
 	from := ""

@@ -12,8 +12,9 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/feeds/delivery"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/feeds/feedstage"
+
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -61,7 +62,7 @@ func deliverFeed(t *testing.T, f *fixture, feed *feedconv.Feed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := feedstate.NewWriter(d, commit.Options{})
+	w, err := feedfiles.NewWriter(d, commit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func deliverFeed(t *testing.T, f *fixture, feed *feedconv.Feed) {
 	if err := txn.PutFeed((&lektordir.Feed{ID: id, Name: "Round trip"}).Files()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := delivery.StageWith(t.Context(), delivery.On(d, txn), feed, lektordir.UpdateNew, delivery.Options{}); err != nil {
+	if _, err := feedstage.StageWith(t.Context(), feedstage.On(d, txn), feed, lektordir.UpdateNew, feedstage.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)

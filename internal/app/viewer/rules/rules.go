@@ -13,7 +13,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/feeds/feedstate"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -188,7 +189,7 @@ func read(d *lektordir.Dir) ([]*ruleLine, error) {
 	})
 	for _, r := range rules {
 		if r.run != nil {
-			if err := feedstate.TrustedFile(d, strings.Split(entrystore.RulesFile, "/")...); err != nil {
+			if err := feedfiles.TrustedFile(d, strings.Split(entrystore.RulesFile, "/")...); err != nil {
 				bad = append(bad, &ruleError{line: r.line, reason: err.Error()})
 				break
 			}

@@ -1,0 +1,298 @@
+// Package push stores the addresses at which feeds offer notifications, and the registrations of feeds there.
+package push
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Offers holds the addresses at which a feed offers notifications. Each field is a file in
+// src/$feed/etc/push/ that exists if the field is not empty. A line of cloud has the attributes of a
+// cloud element, separated by tabs: domain, port, path, registerProcedure, protocol. A line of hub or
+// self is a URL. The fetcher writes the files, and the listener reads them.
+type Offers struct {
+	Clouds []feedconv.Cloud // rssCloud servers
+	Hubs   []string         // URLs of WebSub hubs
+	Self   []string         // the feed's own URLs
+}
+
+// maxPush is the maximum number of lines that are read of a file in push/.
+const maxPush = 8
+
+// Of returns the Push of a document: its clouds, and the hubs and self URLs among links. links may
+// include those of HTTP headers.
+func Of(clouds []feedconv.Cloud, links []feedconv.Link) Offers {
+	p := Offers{Clouds: clouds}
+	for _, l := range links {
+		switch strings.ToLower(l.Rel) {
+		case "hub":
+			p.Hubs = append(p.Hubs, feedfiles.OneField(l.URL))
+		case "self":
+			p.Self = append(p.Self, feedfiles.OneField(l.URL))
+		}
+	}
+	return p
+}
+
+// Read reads the Push of a feed, at most maxPush lines of each file. It skips malformed clouds, and
+// returns their errors, joined.
+func Read(d *lektordir.Dir, hash string) (Offers, error) {
+	lines := func(name string) (out []string) {
+		text, _ := atomicfile.Read(filepath.Join(feedfiles.Area(d, hash, feedfiles.AreaPush), name), atomicfile.MaxLine)
+		for s := range strings.Lines(string(text)) {
+			if s = strings.TrimSuffix(s, "\n"); s != "" && len(out) < maxPush {
+				out = append(out, s)
+			}
+		}
+		return out
+	}
+	p := Offers{Hubs: lines("hub"), Self: lines("self")}
+	var bad error
+	for _, line := range lines("cloud") {
+		f := strings.Split(line, "\t")
+		if len(f) != 5 {
+			bad = errors.Join(bad, fmt.Errorf("a cloud has 5 fields, not %d", len(f)))
+			continue
+		}
+		port, _ := strconv.Atoi(f[1])
+		p.Clouds = append(p.Clouds, feedconv.Cloud{Domain: f[0], Port: port, Path: f[2], RegisterProcedure: f[3],
+			Protocol: f[4]})
+	}
+	return p, bad
+}
+
+// Write writes the files that have changed.
+func (p Offers) Write(d *lektordir.Dir, hash string) error {
+	var clouds []string
+	for _, c := range p.Clouds {
+		port := ""
+		if c.Port != 0 {
+			port = strconv.Itoa(c.Port)
+		}
+		clouds = append(clouds, strings.Join([]string{feedfiles.OneField(c.Domain), port, feedfiles.OneField(c.Path),
+			feedfiles.OneField(c.RegisterProcedure), feedfiles.OneField(c.Protocol)}, "\t"))
+	}
+	return errors.Join(
+		feedfiles.Record(d, hash, feedfiles.AreaPush, "cloud", feedfiles.Lines(clouds...)),
+		feedfiles.Record(d, hash, feedfiles.AreaPush, "hub", feedfiles.Lines(p.Hubs...)),
+		feedfiles.Record(d, hash, feedfiles.AreaPush, "self", feedfiles.Lines(p.Self...)),
+	)
+}
+
+// Stamp changes if the results of [Read], [subscriptions.PublicURL] or [settings.Paused] may have changed. Compare
+// stamps
+// with ==.
+type Stamp struct{ url, push, paused time.Time }
+
+// StampOf returns the stamp of a feed.
+func StampOf(d *lektordir.Dir, hash string) Stamp {
+	return Stamp{feedfiles.TimeOf(d.Join("src", hash, feedfiles.PathURL)), feedfiles.TimeOf(feedfiles.Area(d, hash,
+		feedfiles.AreaPush)),
+		feedfiles.TimeOf(d.Join("src", hash, feedfiles.PathPaused))}
+}
+
+// missedFile, in push/, holds the time of the last [RecordMissed].
+const missedFile = "missed"
+
+// RecordMissed records the time at which the fetcher found a feed changed without a notification. It does
+// nothing if the feed does not offer notifications.
+func RecordMissed(d *lektordir.Dir, hash string, at time.Time) error {
+	dir := feedfiles.Area(d, hash, feedfiles.AreaPush)
+	for _, offer := range []string{"hub", "cloud"} {
+		if _, err := os.Lstat(filepath.Join(dir, offer)); err == nil {
+			return feedfiles.Record(d, hash, feedfiles.AreaPush, missedFile,
+				feedfiles.Lines(at.UTC().Format(time.RFC3339)))
+		}
+	}
+	return nil
+}
+
+// Missed returns the time of the last [RecordMissed], zero if there was none.
+func Missed(d *lektordir.Dir, hash string) time.Time {
+	line, _ := atomicfile.Line(filepath.Join(feedfiles.Area(d, hash, feedfiles.AreaPush), missedFile))
+	t, _ := time.Parse(time.RFC3339, line)
+	return t
+}
+
+// Dirs returns the directories to watch for changes of a feed's Push: push/ itself, and its parents,
+// in which it may be created.
+func Dirs(d *lektordir.Dir, hash string) []string {
+	return []string{feedfiles.Area(d, hash, feedfiles.AreaPush), d.Join("src", hash, "etc"), d.Join("src", hash)}
+}
+
+// Registration is a feed's registration with a cloud or hub. Each field is a file in
+// src/$feed/etc/cloudd/, named as the field in lower case, that exists if the field is not empty;
+// times are RFC 3339 in UTC. The listener defines the values of State.
+type Registration struct {
+	// Hub is the URL of the registration request, Protocol is http-post, https-post, xml-rpc or
+	// websub.
+	Hub, Protocol string
+	Topic         string // URL that identifies the feed to the hub
+	// Callback is the listener's URL that the hub calls. Its last part is a token that only the hub
+	// knows.
+	Callback string
+	Secret   string // key of the hub's signatures (WebSub)
+	// Signature is the strongest method of signing that the hub has used with the secret. Weaker
+	// methods are rejected.
+	Signature string
+	State     string
+	Since     time.Time // time at which the hub last confirmed the registration
+	// Asked is the time of a request that the hub has not verified yet (WebSub); zero if there is
+	// none.
+	Asked    time.Time
+	Expires  time.Time
+	Next     time.Time // time to renew the registration or to try again
+	Notified time.Time // time of the last notification
+	Failures int       // number of failures in a row
+	Error    string    // the last error, in one line
+}
+
+// TokenLen is the length of a callback's token: 128 bits in hexadecimal digits.
+const TokenLen = 32
+
+// Token returns the secret part of the callback.
+func (r Registration) Token() string { return TokenOf(r.Callback) }
+
+// TokenOf returns the token, the last part of a callback's path. It removes a trailing slash and converts
+// the token to lower case, because some hubs change both.
+func TokenOf(path string) string {
+	path = strings.TrimRight(path, "/")
+	return strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
+}
+
+// registrationFile is a field of a registration.
+type registrationFile struct {
+	name string
+	// private files hold secrets with which others could impersonate the hub.
+	private bool
+	value   any // *string, *time.Time or *int
+}
+
+// files returns the files in the order in which they are written. State is the last, because readers
+// check it first.
+func (r *Registration) files() []registrationFile {
+	return []registrationFile{
+		{"hub", false, &r.Hub}, {"protocol", false, &r.Protocol}, {"topic", false, &r.Topic},
+		{"callback", true, &r.Callback}, {"secret", true, &r.Secret}, {"signature", false, &r.Signature},
+		{"since", false, &r.Since}, {"asked", false, &r.Asked}, {"expires", false, &r.Expires},
+		{"next", false, &r.Next}, {"notified", false, &r.Notified},
+		{"failures", false, &r.Failures}, {"error", false, &r.Error}, {"state", false, &r.State},
+	}
+}
+
+func (f registrationFile) text() string {
+	switch v := f.value.(type) {
+	case *time.Time:
+		if !v.IsZero() {
+			return v.UTC().Format(time.RFC3339)
+		}
+	case *int:
+		if *v != 0 {
+			return strconv.Itoa(*v)
+		}
+	case *string:
+		return *v
+	}
+	return ""
+}
+
+func (f registrationFile) parse(s string) {
+	switch v := f.value.(type) {
+	case *time.Time:
+		*v, _ = time.Parse(time.RFC3339, s)
+	case *int:
+		*v, _ = strconv.Atoi(s)
+	case *string:
+		*v = s
+	}
+}
+
+// ReadRegistration reads a feed's registration; the zero value means none. It ignores damaged files. If
+// hub, protocol or token is missing, or the file of the secret is empty, for example after the disk was full,
+// it returns the zero value.
+func ReadRegistration(d *lektordir.Dir, hash string) Registration {
+	var r Registration
+	dir := feedfiles.Area(d, hash, feedfiles.AreaCloudd)
+	ents, err := os.ReadDir(dir)
+	if err != nil {
+		return r
+	}
+	for _, f := range r.files() {
+		if slices.ContainsFunc(ents, func(e fs.DirEntry) bool { return e.Name() == f.name }) {
+			line, _ := atomicfile.Line(filepath.Join(dir, f.name))
+			if f.private && line == "" {
+				return Registration{} // a power cut emptied it; without the secret, anybody's content would be accepted
+			}
+			f.parse(line)
+		}
+	}
+	if len(r.Token()) != TokenLen || r.Hub == "" || r.Protocol == "" {
+		return Registration{}
+	}
+	return r
+}
+
+// Write writes the fields of r that differ from old, which is the state on disk. It updates old after each
+// file, so that old is right even after an error. Only the owner can read callback and secret (mode 0600).
+// If the directory of the feed no longer exists, Write returns nil.
+func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) error {
+	if err := feedfiles.Guard(d, hash, feedfiles.AreaCloudd); err != nil {
+		return err
+	}
+	dir := feedfiles.Area(d, hash, feedfiles.AreaCloudd)
+	if old.Hub != r.Hub || old.Protocol != r.Protocol || old.Topic != r.Topic || old.Callback != r.Callback {
+		// If Write is interrupted, a reader must not rely on the old time of renewal.
+		if err := feedfiles.RemoveFile(filepath.Join(dir, "next")); err != nil {
+			return err
+		}
+		old.Next = time.Time{}
+	}
+	oldFiles := old.files()
+	for i, f := range r.files() {
+		v := f.text()
+		if v == oldFiles[i].text() {
+			continue
+		}
+		path := filepath.Join(dir, f.name)
+		var err error
+		if v == "" {
+			err = feedfiles.RemoveFile(path)
+		} else if err = f.put(path); errors.Is(err, fs.ErrNotExist) {
+			if err = os.Mkdir(dir, 0o777); err == nil || errors.Is(err, fs.ErrExist) {
+				err = f.put(path)
+			}
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+		oldFiles[i].parse(v)
+	}
+	return nil
+}
+
+func (f registrationFile) put(path string) error {
+	if f.private {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err == nil {
+			_ = file.Close()
+		} else if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return atomicfile.WriteUnsynced(path, []byte(f.text()+"\n"))
+}
