@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/feedconv/internal/markup"
-
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
 )
 

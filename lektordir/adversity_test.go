@@ -36,7 +36,7 @@ func TestFailedReplacement(t *testing.T) {
 	if err := os.Symlink("nowhere", d.Join("new", feedHash)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := commit.Settle(d.fs, feedHash, "tmp/"+feedHash, rec); err == nil {
+	if _, err := commit.MoveToNew(d.fs, feedHash, "tmp/"+feedHash, rec); err == nil {
 		t.Fatal("no error")
 	}
 	if err := os.Remove(d.Join("new", feedHash)); err != nil {
@@ -550,7 +550,7 @@ func TestKilledBetweenRenames(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, r := range tx.staged[:moved] {
-				if _, err := commit.Settle(d.fs, feedHash, tx.place(), r); err != nil {
+				if _, err := commit.MoveToNew(d.fs, feedHash, tx.place(), r); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -125,7 +125,7 @@ func (w *fetcher) delivery(t *commit.Txn) *delivery {
 }
 
 func newDelivery(d *Dir, t *commit.Txn) *delivery {
-	return &delivery{Txn: stage.New(t, func(path string) (time.Time, error) {
+	return &delivery{Stager: stage.New(t, func(path string) (time.Time, error) {
 		r, err := ParsePath(path)
 		if err != nil {
 			return time.Time{}, err
@@ -143,7 +143,7 @@ func newDelivery(d *Dir, t *commit.Txn) *delivery {
 
 // delivery is a transaction, with the records of the staged entries.
 type delivery struct {
-	*stage.Txn
+	*stage.Stager
 	d         *Dir
 	w         *fetcher
 	staged    []journal.Record
@@ -166,9 +166,9 @@ func (t *delivery) add(ctx context.Context, v version) (Ref, error) {
 	return Ref{Feed: t.Feed(), Unique: unique}, err
 }
 
-func (t *delivery) PutFeed(f *Feed) error { return t.Txn.PutFeed(f.Files()) }
+func (t *delivery) PutFeed(f *Feed) error { return t.Stager.PutFeed(f.Files()) }
 
-func (t *delivery) Next() *delivery { return t.w.delivery(t.Txn.Txn.Next()) }
+func (t *delivery) Next() *delivery { return t.w.delivery(t.Stager.Txn.Next()) }
 
 // refs returns the entries that are in new/ after a commit.
 func (t *delivery) refs() []Ref { return delivered(t.Feed(), t.Delivered()) }

@@ -77,7 +77,7 @@ func interleave(t *testing.T, seed uint64) {
 					return err
 				}
 				for _, r := range tx.staged[:rnd.IntN(len(tx.staged)+1)] {
-					if _, err := commit.Settle(d.fs, feedHash, tx.place(), r); err != nil {
+					if _, err := commit.MoveToNew(d.fs, feedHash, tx.place(), r); err != nil {
 						return err
 					}
 				}

@@ -219,7 +219,7 @@ func TestRecoverJournaled(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The first entry was renamed and taken by a viewer, but a copy of it is in tmp/, too.
-	if _, err := commit.Settle(d.fs, feedHash, tx.place(), tx.staged[0]); err != nil {
+	if _, err := commit.MoveToNew(d.fs, feedHash, tx.place(), tx.staged[0]); err != nil {
 		t.Fatal(err)
 	}
 	shell(t, d, "cp -R new/$HASH/"+a.Unique+" tmp/$HASH/"+a.Unique)

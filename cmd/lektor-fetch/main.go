@@ -14,7 +14,6 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fetchcmd"
 	"github.com/lektordir/lektor/internal/feeds/settings"
-
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"

@@ -17,7 +17,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/discover"
@@ -89,7 +88,7 @@ func Add(ctx context.Context, o AddOptions, s *cmdline.Streams) error {
 	}
 	adding := workers.Limited(maxAdding)
 	var mu sync.Mutex
-	var walks []Outcome // added feeds to walk; they are walked after all are added
+	var walks []VisitResult // added feeds to walk; they are walked after all are added
 	for arg, err := range cmdline.ReadArgs(o.Sources, s.In, o.Nul) {
 		if ctx.Err() != nil {
 			break
@@ -268,7 +267,7 @@ type Added struct {
 	Already              bool // the subscription existed before
 	Summary              Summary
 
-	outcome Outcome // result of its first visit
+	outcome VisitResult // result of its first visit
 }
 
 // Add subscribes to the feed at url, or to the one that the page at url links to, and delivers its
@@ -329,7 +328,7 @@ func (f *search) subscribe(ctx context.Context) (Added, error) {
 func (r *Runner) first(ctx context.Context, a *Added, resp *httpmsg.Response, whole bool) error {
 	t := r.task(a.Hash, Named)
 	t.want.Archives = whole
-	a.outcome = r.visit(ctx, t, &turn{r: r}, resp)
+	a.outcome = r.visit(ctx, t, &slot{r: r}, resp)
 	a.Summary = a.outcome.Summary
 	a.Summary.Feeds = 1
 	return cmp.Or(a.outcome.Err, context.Cause(ctx))

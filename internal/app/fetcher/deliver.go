@@ -17,7 +17,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/feeds/feedstage"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -240,7 +239,7 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 
 // deliver commits the staged entries at once, unless err is not nil, and returns the entries that
 // were delivered.
-func (s *session) deliver(staged stage.Result, err error) (stage.Result, Summary, error) {
+func (s *lockedFeed) deliver(staged stage.Result, err error) (stage.Result, Summary, error) {
 	sum := Summary{Feeds: 1, Fetched: 1}
 	if err != nil {
 		return staged, sum, err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
-
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/protocol/websub"
@@ -67,7 +66,7 @@ func (p *parser) withPlace(ctx context.Context, doc []byte, read func() error) e
 
 // ask requests a document that another document of the feed names. own is the request for the
 // feed's own document; its header is sent only if req has the same origin.
-func (s *session) ask(ctx context.Context, own, req *httpmsg.Request) (*httpmsg.Response, error) {
+func (s *lockedFeed) ask(ctx context.Context, own, req *httpmsg.Request) (*httpmsg.Response, error) {
 	if rfc5005.SameOrigin(own.URL, req.URL) {
 		req.Header = own.Header
 		req.URL = as(own.URL, req.URL)
@@ -96,7 +95,7 @@ func as(owner, raw string) string {
 }
 
 // document parses doc, the filtered body of resp. req is the request for the feed.
-func (s *session) document(doc []byte, req *httpmsg.Request, resp *httpmsg.Response) (*feedconv.Feed, error) {
+func (s *lockedFeed) document(doc []byte, req *httpmsg.Request, resp *httpmsg.Response) (*feedconv.Feed, error) {
 	feed, err := s.parse(doc, resp.FinalURL, resp.Header)
 	if err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func (s *session) document(doc []byte, req *httpmsg.Request, resp *httpmsg.Respo
 // filtered returns the output of the feed's filter for doc, or doc if the feed has no filter. The
 // filter does not run in the [parser.withPlace] of doc, as it may be slow, and its output may be
 // larger than doc.
-func (s *session) filtered(ctx context.Context, feedURL string, doc []byte) (out []byte, err error) {
+func (s *lockedFeed) filtered(ctx context.Context, feedURL string, doc []byte) (out []byte, err error) {
 	filter := s.st.Settings.Filter()
 	if filter == "" {
 		return doc, nil
@@ -127,7 +126,7 @@ func (s *session) filtered(ctx context.Context, feedURL string, doc []byte) (out
 }
 
 // parse parses doc, which filtered returned. url and h are its URL and response header.
-func (s *session) parse(doc []byte, url string, h textproto.MIMEHeader) (*feedconv.Feed, error) {
+func (s *lockedFeed) parse(doc []byte, url string, h textproto.MIMEHeader) (*feedconv.Feed, error) {
 	contentType := h.Get("Content-Type")
 	if s.st.Settings.Filter() != "" {
 		contentType = ""
@@ -136,7 +135,7 @@ func (s *session) parse(doc []byte, url string, h textproto.MIMEHeader) (*feedco
 }
 
 // trusted returns an error if the feed has a filter that other users may have written.
-func (s *session) trusted() error {
+func (s *lockedFeed) trusted() error {
 	if s.st.Settings.Filter() == "" {
 		return nil
 	}
@@ -145,7 +144,7 @@ func (s *session) trusted() error {
 
 // env returns environment variables for the commands of a feed: its URL without a password, its
 // name below src/, and the lektor-dir.
-func (s *session) env(url string) []string {
+func (s *lockedFeed) env(url string) []string {
 	return []string{"LEKTOR_URL=" + feedurl.Public(url), "LEKTOR_FEED=" + s.hash, "LEKTOR_DIR=" + s.r.Dir.Path()}
 }
 

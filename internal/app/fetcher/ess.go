@@ -6,7 +6,6 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/feeds/schedule"
-
 	"github.com/lektordir/lektor/internal/protocol/discover"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/lektordir"

@@ -19,7 +19,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedstage"
 	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/feeds/spool"
-
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/http/limiter"
@@ -122,7 +121,7 @@ func (v *visit) fullText() error {
 
 // retryPages fetches pages for delivered entries if the document has no new ones, and ends the visit.
 // sum is the result of the visit so far.
-func (v *visit) retryPages(sum Summary) *Outcome {
+func (v *visit) retryPages(sum Summary) *VisitResult {
 	late, err := v.full.delivered(nil)
 	if err == nil {
 		err = v.full.get(late)
@@ -351,7 +350,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *spool.Page) (*sp
 		if old != nil && len(old.Article) > 0 {
 			req.ETag, req.LastModified, req.Validated = old.ETag, old.LastModified, old.Final
 		}
-		resp, err := v.session.ask(ctx, v.req, req)
+		resp, err := v.lockedFeed.ask(ctx, v.req, req)
 		if err != nil {
 			return nil, err
 		}
@@ -359,7 +358,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *spool.Page) (*sp
 			a := &fulltext.Article{Content: string(old.Article)}
 			return &spool.Page{
 				URL: w.url, Final: old.Final, ETag: old.ETag, LastModified: old.LastModified,
-				Article: old.Article, Refused: judge(a, w.own),
+				Article: old.Article, Refused: whyUnusable(a, w.own),
 			}, nil
 		}
 		var a *fulltext.Article
@@ -370,7 +369,7 @@ func (f *fullText) ask(ctx context.Context, w *wantedPage, old *spool.Page) (*sp
 		if err != nil {
 			return nil, err
 		}
-		refused := judge(a, w.own)
+		refused := whyUnusable(a, w.own)
 		if refused == "" && astray(w.url, resp.FinalURL) {
 			refused = "it leads to the home page"
 		}

@@ -24,7 +24,6 @@ import (
 	"github.com/lektordir/lektor/internal/cli/fulltext"
 	"github.com/lektordir/lektor/internal/feeds/feedstage"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/internal/testkit/server"
@@ -639,7 +638,7 @@ func TestReviseEntry(t *testing.T) {
 		}
 		must.Do(c.meanwhile(b, refs[0]))
 		s := must.Get(b.open(t.Context(), b.hash, true))
-		f := &fullText{v: &visit{session: s, ctx: t.Context()}}
+		f := &fullText{v: &visit{lockedFeed: s, ctx: t.Context()}}
 		unique, ok, err := f.reviseEntry(refs[0].Unique, feedstage.Article{URL: "http://a.example/1", HTML: []byte("<p>article")})
 		if ok != c.ok || err != nil {
 			t.Errorf("%s: %v, %v", what, ok, err)

@@ -9,7 +9,6 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -70,7 +69,7 @@ func (r *Runner) historyLine(ctx context.Context, t task) (string, error) {
 	if !feedurl.IsHTTP(req.URL) {
 		return feedurl.Public(req.URL) + ": only feeds fetched by HTTP have a history", nil
 	}
-	s := &session{r: r, hash: t.hash, st: st} // nothing is written, so it needs no lock
+	s := &lockedFeed{r: r, hash: t.hash, st: st} // nothing is written, so it needs no lock
 	if err := s.trusted(); err != nil {
 		return "", err
 	}

@@ -272,7 +272,7 @@ func TestOfAWalk(t *testing.T) {
 	}
 	update(t, r, Selection{})
 	before := tree()
-	sum := r.walk(t.Context(), Outcome{task: task{hash: hash, reason: Named, want: Want{Archives: true}}}, func() {})
+	sum := r.walk(t.Context(), VisitResult{task: task{hash: hash, reason: Named, want: Want{Archives: true}}}, func() {})
 	if after := tree(); sum.New != 2 || after != before {
 		t.Errorf("%+v\n%s\n%s", sum, before, after)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/feeds/settings"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"

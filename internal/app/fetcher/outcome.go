@@ -42,8 +42,8 @@ func newTask(hash, url string, reason Reason) task {
 	return task{hash: hash, url: url, host: cmp.Or(fetch.HostKey(url), hash), reason: reason}
 }
 
-// Outcome is the result of a visit of a feed.
-type Outcome struct {
+// VisitResult is the result of a visit of a feed.
+type VisitResult struct {
 	Summary       // counts this feed alone
 	Err     error // the reason of a failure
 	task    task

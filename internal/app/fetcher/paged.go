@@ -9,7 +9,6 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeds/feedstage"
 	"github.com/lektordir/lektor/internal/feeds/spool"
-
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 )

@@ -35,7 +35,7 @@ func (r *Runner) newQueue(ctx context.Context) *queue {
 // add queues feeds. It calls done after each visit; the feed leaves the queue when done returns. A
 // feed that is in the queue already is not added, but one with a due marker is fetched again
 // afterwards.
-func (q *queue) add(tasks []task, done func(Outcome)) {
+func (q *queue) add(tasks []task, done func(VisitResult)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var added []*task
@@ -59,7 +59,7 @@ func (q *queue) add(tasks []task, done func(Outcome)) {
 }
 
 // fetch visits a feed. If the context has ended, done is not called.
-func (q *queue) fetch(t task, place *limiter.Place, done func(Outcome)) {
+func (q *queue) fetch(t task, place *limiter.Place, done func(VisitResult)) {
 	q.mu.Lock()
 	q.waiting[t.host]--
 	last := q.waiting[t.host] == 0
@@ -67,7 +67,7 @@ func (q *queue) fetch(t task, place *limiter.Place, done func(Outcome)) {
 		delete(q.waiting, t.host)
 	}
 	q.mu.Unlock()
-	turn := &turn{r: q.r, place: place, last: last, pending: &q.pending}
+	turn := &slot{r: q.r, place: place, last: last, pending: &q.pending}
 	if q.ctx.Err() == nil {
 		o := q.r.visit(q.ctx, t, turn, nil)
 		turn.staged()
@@ -94,8 +94,8 @@ func (q *queue) busy(hash string) bool {
 	return busy
 }
 
-// turn is the place of a feed in the queue while it is fetched.
-type turn struct {
+// slot is the place of a feed in the queue while it is fetched.
+type slot struct {
 	r        *Runner
 	last     bool           // no other feed of the host waits
 	place    *limiter.Place // nil for a feed that is not in a queue
@@ -104,11 +104,11 @@ type turn struct {
 }
 
 // asked releases the place of the host, as the request is over. Later calls do nothing.
-func (t *turn) asked() { t.place.ReleaseName() }
+func (t *slot) asked() { t.place.ReleaseName() }
 
 // staged releases the place in the queue. Call it when the entries are being committed, or if there
 // are none. Later calls do nothing.
-func (t *turn) staged() {
+func (t *slot) staged() {
 	if t.released {
 		return
 	}

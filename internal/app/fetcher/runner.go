@@ -3,7 +3,7 @@
 // of a feed), feedconv (parsing), feedstage (stages entries) and lektordir (the directory).
 //
 // Start reading with runner.go. update.go chooses feeds and watch.go waits for them; outcome.go
-// holds reasons and results; queue.go starts visits. session.go is a locked feed, visit.go the
+// holds reasons and results; queue.go starts visits. lockedfeed.go is a locked feed, visit.go the
 // fetch of its document, document.go the parsing, fulltext.go the pages of its entries. walk.go
 // walks through archives, paged.go through pages. find.go looks for the feed at a URL. The commands
 // are in common.go, fetching.go, add.go, deliver.go, history.go, list.go, subscriptions.go, edit.go,
@@ -22,7 +22,6 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -34,7 +33,7 @@ import (
 const DefaultJobs = 48
 
 // delay is the maximum time that the entries of a feed wait to be synced together with others. If
-// no other feed is pending, they do not wait, see [turn].
+// no other feed is pending, they do not wait, see [slot].
 const delay = 250 * time.Millisecond
 
 // FlagMaxEntries is the flag that sets [Options].MaxEntries, without dashes. Warnings name it.
@@ -130,7 +129,7 @@ func (r *Runner) Recover(ctx context.Context) {
 }
 
 // reportOutcome reports why a feed failed.
-func (r *Runner) reportOutcome(o Outcome) {
+func (r *Runner) reportOutcome(o VisitResult) {
 	switch {
 	case o.Err == nil, o.Broken > 0 && r.disk.add(o.Err):
 	case o.Broken > 0, o.task.reason == Named:

@@ -40,9 +40,9 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	end = sync.OnceFunc(end)
 	defer end()
 	var mu sync.Mutex
-	var walks []Outcome
+	var walks []VisitResult
 	q := r.newQueue(ctx)
-	q.add(tasks, func(o Outcome) {
+	q.add(tasks, func(o VisitResult) {
 		r.reportOutcome(o)
 		mu.Lock()
 		defer mu.Unlock()

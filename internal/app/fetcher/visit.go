@@ -19,7 +19,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/settings"
 	"github.com/lektordir/lektor/internal/feeds/spool"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -28,10 +27,10 @@ import (
 // visit is the fetch of one feed. Each step returns nil if another step follows, or the outcome if
 // the visit has ended.
 type visit struct {
-	*session
+	*lockedFeed
 	ctx        context.Context
 	t          task
-	turn       *turn
+	turn       *slot
 	name       string          // URL of the feed, for messages
 	fetched    *schedule.Visit // changes of the state by the response
 	began      time.Time       // before the request
@@ -46,19 +45,19 @@ type visit struct {
 
 // visit fetches one feed and delivers new and updated entries. It returns when they are durable and
 // the feed is unlocked. resp is a document that was fetched before, or nil.
-func (r *Runner) visit(ctx context.Context, t task, turn *turn, resp *httpmsg.Response) Outcome {
+func (r *Runner) visit(ctx context.Context, t task, turn *slot, resp *httpmsg.Response) VisitResult {
 	v := &visit{ctx: ctx, t: t, turn: turn, name: feedurl.Public(t.url), resp: resp, began: r.now()}
 	if resp != nil {
 		v.began = resp.Received
 	}
-	var o *Outcome
+	var o *VisitResult
 	s, err := r.open(ctx, t.hash, v.waitForLock())
 	if err != nil {
 		o = v.unopened(r, err)
 	} else {
-		v.session = s
+		v.lockedFeed = s
 		defer s.Close()
-		for _, step := range []func() *Outcome{v.begin, v.ask, v.discover, v.read, v.deliver} {
+		for _, step := range []func() *VisitResult{v.begin, v.ask, v.discover, v.read, v.deliver} {
 			if o = step(); o != nil {
 				break
 			}
@@ -77,11 +76,11 @@ func (r *Runner) visit(ctx context.Context, t task, turn *turn, resp *httpmsg.Re
 	return *o
 }
 
-func broken(err error) *Outcome { return &Outcome{Summary: Summary{Broken: 1}, Err: err} }
-func skipped() *Outcome         { return &Outcome{Summary: Summary{Skipped: 1}} }
+func broken(err error) *VisitResult { return &VisitResult{Summary: Summary{Broken: 1}, Err: err} }
+func skipped() *VisitResult         { return &VisitResult{Summary: Summary{Skipped: 1}} }
 
 // fail ends a visit without a readable document: the feed will be requested less often.
-func (v *visit) fail(err error, remote bool) *Outcome {
+func (v *visit) fail(err error, remote bool) *VisitResult {
 	if v.ctx.Err() != nil {
 		return skipped() // the feed stays due
 	}
@@ -89,13 +88,13 @@ func (v *visit) fail(err error, remote bool) *Outcome {
 	bad := v.fetched.Fail(v.ctx, err)
 	v.clear()
 	if remote && bad == nil {
-		return &Outcome{Summary: Summary{Failed: 1}, Err: err}
+		return &VisitResult{Summary: Summary{Failed: 1}, Err: err}
 	}
 	return broken(errors.Join(err, bad))
 }
 
 // local ends a visit whose document could not be stored, see [schedule.Visit].
-func (v *visit) local(err error) *Outcome {
+func (v *visit) local(err error) *VisitResult {
 	if v.ctx.Err() != nil {
 		return skipped()
 	}
@@ -103,8 +102,8 @@ func (v *visit) local(err error) *Outcome {
 }
 
 // save ends a successful visit.
-func (v *visit) save(sum Summary) *Outcome {
-	o := &Outcome{Summary: sum}
+func (v *visit) save(sum Summary) *VisitResult {
+	o := &VisitResult{Summary: sum}
 	if err := v.fetched.Save(); err != nil {
 		o = broken(err)
 		o.New, o.Updated = sum.New, sum.Updated
@@ -132,13 +131,13 @@ func (v *visit) waitForLock() bool { return v.t.reason == Named && v.t.want.hist
 var errHistoryBusy = errors.New("its history was not fetched: another process is fetching the feed; try again later")
 
 // unopened ends a visit whose feed could not be locked, or whose state could not be loaded.
-func (v *visit) unopened(r *Runner, err error) *Outcome {
+func (v *visit) unopened(r *Runner, err error) *VisitResult {
 	switch busy := errors.As(err, new(*commit.BusyError)); {
 	case busy && v.waitForLock():
-		return &Outcome{Summary: Summary{Busy: 1}, Err: errHistoryBusy}
+		return &VisitResult{Summary: Summary{Busy: 1}, Err: errHistoryBusy}
 	case busy:
 		r.report.Info("%s: skipped, another process is fetching it", cmp.Or(v.name, v.t.hash))
-		return &Outcome{Summary: Summary{Busy: 1}}
+		return &VisitResult{Summary: Summary{Busy: 1}}
 	case v.ctx.Err() != nil:
 		return skipped()
 	}
@@ -146,7 +145,7 @@ func (v *visit) unopened(r *Runner, err error) *Outcome {
 }
 
 // begin decides whether the feed must be fetched, and prepares the request.
-func (v *visit) begin() *Outcome {
+func (v *visit) begin() *VisitResult {
 	v.fetched = &schedule.Visit{State: v.st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
 		v.r.report.Info("%s: moved permanently; it is fetched from %s from now on", v.name, feedurl.Public(to))
 		return nil
@@ -180,7 +179,7 @@ func (v *visit) begin() *Outcome {
 
 // ask makes the request, unless the document was fetched before. It ends the visit if the document
 // has not changed.
-func (v *visit) ask() *Outcome {
+func (v *visit) ask() *VisitResult {
 	defer v.turn.asked()
 	if v.resp != nil {
 		v.fetched.Answered(v.resp)
@@ -209,7 +208,7 @@ func (v *visit) ask() *Outcome {
 }
 
 // request requests the document. It fails if others may have written a command of the feed.
-func (v *visit) request() *Outcome {
+func (v *visit) request() *VisitResult {
 	if strings.HasPrefix(strings.ToLower(v.req.URL), "exec:") {
 		if err := feedfiles.Trusted(v.r.Dir, v.hash, "url"); err != nil {
 			return v.fail(err, false)
@@ -237,7 +236,7 @@ func (v *visit) request() *Outcome {
 // [AddOptions].First. If it is another feed, the subscription becomes that one: a new subscription with the
 // same settings is made, which delivers its entries, and then this one ends. After a kill in between, the
 // next visit finds the new one. A feed that is there already only gets the folders.
-func (v *visit) discover() *Outcome {
+func (v *visit) discover() *VisitResult {
 	if !v.st.Discover() {
 		return nil
 	}
@@ -273,7 +272,7 @@ func (v *visit) discover() *Outcome {
 		return broken(err)
 	}
 	v.clear()
-	v.session.Close()
+	v.lockedFeed.Close()
 	if err := subscriptions.Replace(v.r.Writer, v.r.Dir, v.hash, a.Hash); err != nil {
 		return broken(err)
 	}
@@ -283,7 +282,7 @@ func (v *visit) discover() *Outcome {
 }
 
 // read parses the document and stages new and updated entries.
-func (v *visit) read() *Outcome {
+func (v *visit) read() *VisitResult {
 	doc, err := v.filtered(v.ctx, v.req.URL, v.resp.Body)
 	if err != nil {
 		return v.fail(err, true)
@@ -407,7 +406,7 @@ func (v *visit) walk(read bool) bool {
 // its end.
 func (v *visit) recordWhole(h *history.History, read bool) error {
 	if read && !v.incomplete {
-		if err := h.Settle(v.began); err != nil {
+		if err := h.MoveBaseline(v.began); err != nil {
 			return err
 		}
 	}
@@ -419,7 +418,7 @@ func (v *visit) recordWhole(h *history.History, read bool) error {
 }
 
 // deliver commits the staged entries, and saves the state.
-func (v *visit) deliver() *Outcome {
+func (v *visit) deliver() *VisitResult {
 	f := v.feed
 	hints := schedule.Hints{TTL: f.TTL, UpdateInterval: f.UpdateInterval, SkipHours: f.SkipHours, SkipDays: f.SkipDays}
 	if err := v.commitVisit(); err != nil {
@@ -442,7 +441,7 @@ func (v *visit) deliver() *Outcome {
 func (v *visit) commitVisit() error {
 	v.resp.Digest() // the last use of the body, which may be large
 	v.resp.Body, v.feed = nil, nil
-	if err := v.session.commit(v.turn.staged); err != nil {
+	if err := v.lockedFeed.commit(v.turn.staged); err != nil {
 		return err
 	}
 	v.full.recordDurable()

@@ -18,7 +18,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedstage"
 	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/feeds/spool"
-
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
@@ -47,7 +46,7 @@ const maxRepairs = 3
 // Documents are spooled, and delivered at the end of the walk, oldest first: so entries without a
 // date are in order, and an interrupted walk can be resumed.
 type walk struct {
-	*session
+	*lockedFeed
 	t    task
 	name string // URL of the feed, for messages
 	step func() // counts a requested document
@@ -56,7 +55,7 @@ type walk struct {
 	spool *spool.Spool
 	req   *httpmsg.Request // request for the feed's own document
 
-	began  time.Time   // start of the visit before, see [Outcome]
+	began  time.Time   // start of the visit before, see [VisitResult]
 	joined bool        // the documents so far reach back to entries that were delivered before the visit
 	queue  []queuedDoc // documents to deliver, newest first
 	choice rfc5005.Choice
@@ -74,7 +73,7 @@ type queuedDoc struct {
 }
 
 // walks runs walks, maxWalks at a time, and returns the sum of their results.
-func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
+func (r *Runner) walks(ctx context.Context, visits []VisitResult) (sum Summary) {
 	if len(visits) == 0 {
 		return sum
 	}
@@ -104,11 +103,11 @@ func (r *Runner) walks(ctx context.Context, visits []Outcome) (sum Summary) {
 
 // walk makes one walk after a visit, and reports errors. The summary counts entries and documents
 // only. step is called for each document.
-func (r *Runner) walk(ctx context.Context, visit Outcome, step func()) Summary {
+func (r *Runner) walk(ctx context.Context, visit VisitResult, step func()) Summary {
 	w := &walk{t: visit.task, name: feedurl.Public(visit.task.url), step: step, began: visit.began,
 		joined: visit.joined}
 	var err error
-	if w.session, err = r.open(ctx, w.t.hash, w.t.reason == Named); err == nil {
+	if w.lockedFeed, err = r.open(ctx, w.t.hash, w.t.reason == Named); err == nil {
 		defer w.Close()
 		err = w.run(ctx)
 	}
@@ -192,7 +191,7 @@ func (w *walk) archives(ctx context.Context) error {
 	if walk.Stopped() == nil && !walk.Waits() {
 		err := w.h.ClearGap()
 		if err == nil && !w.began.IsZero() {
-			err = w.h.Settle(w.began)
+			err = w.h.MoveBaseline(w.began)
 		}
 		if err != nil {
 			return err
@@ -353,7 +352,7 @@ func (w *walk) read(ctx context.Context, doc *spool.Spooled) (feed *feedconv.Fee
 		return nil, err
 	}
 	err = w.r.parser.withPlace(ctx, body, func() (err error) {
-		feed, err = w.session.parse(body, doc.Final, h)
+		feed, err = w.lockedFeed.parse(body, doc.Final, h)
 		return err
 	})
 	switch {
@@ -498,7 +497,7 @@ func (w *walk) record(staged []queuedDoc, added int) error {
 	if len(staged) == 0 {
 		return nil
 	}
-	if err := w.session.commit(w.r.Writer.Flush); err != nil {
+	if err := w.lockedFeed.commit(w.r.Writer.Flush); err != nil {
 		return err
 	}
 	w.r.hook("delivered")

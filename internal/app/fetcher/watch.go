@@ -17,8 +17,8 @@ const (
 	// rescan is the time between two scans for changes without an event: intervals changed by hand,
 	// file systems without events.
 	rescan = time.Minute
-	// settle is the time to collect further changes before all feeds are scanned.
-	settle = 500 * time.Millisecond
+	// collectFor is the time to collect further changes before all feeds are scanned.
+	collectFor = 500 * time.Millisecond
 	// poll is the time between two scans if the kernel sends no events.
 	poll = 5 * time.Second
 )
@@ -91,7 +91,7 @@ func (w *watcher) skip(hash string) bool {
 }
 
 // done reports the outcome of a visit, and walks through the feed's archives.
-func (w *watcher) done(o Outcome) {
+func (w *watcher) done(o VisitResult) {
 	w.r.reportOutcome(o)
 	w.mu.Lock()
 	delete(w.retryAt, o.task.hash)
@@ -146,8 +146,8 @@ func (w *watcher) pause(ctx context.Context, changes *watch.Watcher, next time.T
 		}
 		if !soon {
 			soon = true
-			if wait > settle {
-				timer.Reset(settle)
+			if wait > collectFor {
+				timer.Reset(collectFor)
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func TestAttackPrivateAddresses(t *testing.T) {
 	if r := w2.register("/cb", w2.feed("/feed", "x")); !strings.Contains(r.body, "error reading the resource") || len(w2.calls) != 0 {
 		t.Errorf("%s, %+v", r.body, w2.calls)
 	}
-	if log := fmt.Sprint(w2.h.log.Recent(), w.h.log.Recent()); !strings.Contains(log, "the private address 127.0.0.1 was not asked; if it is yours, allow it with --allow-feeds") || !strings.Contains(log, "allow it with --allow-callbacks") {
+	if log := fmt.Sprint(w2.h.shared.log.Recent(), w.h.shared.log.Recent()); !strings.Contains(log, "the private address 127.0.0.1 was not asked; if it is yours, allow it with --allow-feeds") || !strings.Contains(log, "allow it with --allow-callbacks") {
 		t.Errorf("%s", log)
 	}
 }
@@ -226,7 +226,7 @@ func TestAttackFeedThatTrickles(t *testing.T) {
 	if r := short.ping(short.site.URL + "/trickle"); !strings.Contains(r.body, `success="false"`) {
 		t.Errorf("%s", r.body)
 	}
-	w.h.opts.MaxSave = 0
+	w.h.shared.opts.MaxSave = 0
 	big := w.feed("/big", strings.Repeat("x", 2<<20))
 	if r := w.ping(big); !strings.Contains(r.body, `success="false"`) {
 		t.Errorf("a feed that is too long: %s", r.body)
@@ -242,8 +242,8 @@ func TestAttackConcurrentRegistrations(t *testing.T) {
 		all.Go(func() { w.register(fmt.Sprintf("/cb%d", i), feed) })
 	}
 	all.Wait()
-	if n := len(w.subscriptions(feed)); n != 10 || w.h.counts.get() != 10 {
-		t.Errorf("%d stored, %d counted", n, w.h.counts.get())
+	if n := len(w.subscriptions(feed)); n != 10 || w.h.shared.counts.get() != 10 {
+		t.Errorf("%d stored, %d counted", n, w.h.shared.counts.get())
 	}
 	if n := len(w.got("GET", "/feed")); n != 1 {
 		t.Errorf("the feed was read %d times", n)
@@ -266,7 +266,7 @@ func TestAttackConcurrentEvents(t *testing.T) {
 	var all sync.WaitGroup
 	for range 100 {
 		all.Go(func() {
-			if _, _, _, err := w.h.apply(hashOf(feed), key, struck{}, w.clock.Now()); err != nil {
+			if _, _, _, err := w.h.shared.states.apply(hashOf(feed), key, struck{}, w.clock.Now()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -299,7 +299,7 @@ func TestAttackFailedRegistrationOfAnother(t *testing.T) {
 // subscribers is.
 func TestAttackHubAsAProxy(t *testing.T) {
 	w := newWorld(t, nil)
-	w.h.opts.Allowed = []string{w.site.URL + "/mine/"}
+	w.h.shared.opts.Allowed = []string{w.site.URL + "/mine/"}
 	feed, mine := w.feed("/feed", "one"), w.feed("/mine/feed", "one")
 	for range 5 {
 		w.ping(feed)
@@ -338,7 +338,7 @@ func TestAttackTooManySubscriptions(t *testing.T) {
 	if got := w.got("GET", "/websub"); len(got) != 2 || !strings.Contains(got[0].query, "denied") || len(w.subscriptions(feed)) != 3 {
 		t.Errorf("%+v", got)
 	}
-	w.h.counts.most, w.h.counts.perCaller = 3, 100
+	w.h.shared.counts.most, w.h.shared.counts.perCaller = 3, 100
 	if r := w.register("/cb3", feed); !strings.Contains(r.body, "takes no more subscriptions") {
 		t.Error(r.body)
 	}
@@ -613,7 +613,7 @@ func TestAttackSlowCallbacks(t *testing.T) {
 	}
 	release()
 	all.Wait()
-	if n := w.h.limits[verifying].Names(); n != 0 {
+	if n := w.h.shared.limits[verifying].Names(); n != 0 {
 		t.Errorf("%d callers are remembered", n)
 	}
 }
@@ -625,7 +625,7 @@ func TestAttackManyFeedsThatAreSlow(t *testing.T) {
 		o.TrustedProxies = loopback
 		o.Feeds.PerHost = 200
 	})
-	w.h.budget.most = 1000
+	w.h.shared.budget.most = 1000
 	slow := newSite(t) // counts as many hosts, because the limit of a host is not tested here
 	hold := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
@@ -666,7 +666,7 @@ func TestAttackManyFeedsThatAreSlow(t *testing.T) {
 	if n := most.Load(); n > readOne {
 		t.Errorf("%d feeds were read at once", n)
 	}
-	if n := w.h.limits[reads].Names(); n != 0 {
+	if n := w.h.shared.limits[reads].Names(); n != 0 {
 		t.Errorf("%d callers are remembered", n)
 	}
 }
@@ -677,13 +677,13 @@ func TestPingWithoutAPlace(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	w.feed("/feed", "two")
-	w.h.limits[reads], w.h.reader.wait = limiter.New(limiter.Options{All: 1, Each: 1}), time.Millisecond
-	if _, err := w.h.limits[reads].Acquire(t.Context(), "somebody"); err != nil {
+	w.h.shared.limits[reads], w.h.shared.reader.wait = limiter.New(limiter.Options{All: 1, Each: 1}), time.Millisecond
+	if _, err := w.h.shared.limits[reads].Acquire(t.Context(), "somebody"); err != nil {
 		t.Fatal(err)
 	}
 	r := w.ping(feed)
 	w.settle()
-	w.h.reader.wait, w.h.limits[reads] = readWait, limiter.New(limiter.Options{All: readMost, Each: readOne})
+	w.h.shared.reader.wait, w.h.shared.limits[reads] = readWait, limiter.New(limiter.Options{All: readMost, Each: readOne})
 	if !strings.Contains(r.body, `success="true" msg="Thanks for the ping. The feed cannot be read now; it is read again in 10s."`) {
 		t.Error(r.body)
 	}
@@ -721,7 +721,7 @@ func TestAttackSlowDocuments(t *testing.T) {
 		})
 		io.WriteString(out, "<methodCall>")
 	}
-	until(t, "the slow uploads", func() bool { return w.h.limits[saving].Names() > 0 })
+	until(t, "the slow uploads", func() bool { return w.h.shared.limits[saving].Names() > 0 })
 	document := "<rss>" + strings.Repeat("<a/>", 50_000) + "</rss>"
 	r := w.do("POST", "/RPC2", "text/xml", string(rsscloud.EncodeCall("rssCloud.saveRss", "bull", "secret", document)), "X-Forwarded-For", "192.0.2.1")
 	if !strings.Contains(r.body, "/feeds/bull/rss.xml") {
@@ -731,5 +731,5 @@ func TestAttackSlowDocuments(t *testing.T) {
 		b.CloseWithError(io.ErrUnexpectedEOF)
 	}
 	all.Wait()
-	until(t, "the end of all uploads", func() bool { return w.h.limits[saving].Names() == 0 })
+	until(t, "the end of all uploads", func() bool { return w.h.shared.limits[saving].Names() == 0 })
 }

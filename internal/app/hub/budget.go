@@ -94,7 +94,7 @@ func network(addr netip.Addr) string {
 
 // reach makes a request to the callback of a stranger within the budget. A successful
 // request is not counted.
-func (h *engine) reach(ctx context.Context, callback string, request func() error) error {
+func (h *shared) reach(ctx context.Context, callback string, request func() error) error {
 	host := target(ctx, &h.opts.Callbacks, callback)
 	if !h.budget.spend(host, h.now()) {
 		return errTooBusy
@@ -112,6 +112,6 @@ func (h *engine) reach(ctx context.Context, callback string, request func() erro
 
 // withinBudget reports whether a feed may be read. A feed without subscribers counts against the
 // budget, because a stranger may name any server.
-func (h *engine) withinBudget(hash, feedURL string) bool {
-	return h.readsForPing(hash, feedURL) || h.budget.spend(target(h.ctx, &h.opts.Feeds, feedURL), h.now())
+func (h *shared) withinBudget(hash, feedURL string) bool {
+	return h.readsForPing(hash, feedURL) || h.budget.spend(target(h.background.ctx, &h.opts.Feeds, feedURL), h.now())
 }

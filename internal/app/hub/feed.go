@@ -178,25 +178,25 @@ func (rs *readings) remaining(hash string, most time.Duration, until func(*readi
 }
 
 // readsForPing reports whether a ping of a feed makes the hub read it.
-func (h *engine) readsForPing(hash, feedURL string) bool {
-	return h.subscribedTo(hash) || h.allowed(feedURL)
+func (h *shared) readsForPing(hash, feedURL string) bool {
+	return h.states.subscribedTo(hash) || h.allowed(feedURL)
 }
 
-// reader reads feeds, for callers and for pings.
-type reader struct {
-	*engine
-	wait time.Duration // timeout of a caller for a turn to read a feed
+// feedReader reads feeds, for callers and for pings.
+type feedReader struct {
+	shared *shared
+	wait   time.Duration // timeout of a caller for a turn to read a feed
 }
 
 // readForSubscriber reads a feed for a caller who subscribes to it. A recent reading is used again,
 // because thousands may renew their subscription to one feed.
-func (h *reader) readForSubscriber(ctx context.Context, caller, feedURL string) (*document, error) {
+func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
-	was, _ := h.currentState(hash)
-	r := h.readings.recent(hash)
+	was, _ := h.shared.currentState(hash)
+	r := h.shared.readings.recent(hash)
 	err := error(nil)
 	if r != nil {
-		err = r.remembered(h.now())
+		err = r.remembered(h.shared.now())
 	} else if r, err = h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false); err == nil {
 		err = r.err
 	}
@@ -210,13 +210,13 @@ func (h *reader) readForSubscriber(ctx context.Context, caller, feedURL string) 
 
 // ping reads a feed that was updated, and notifies its subscribers if it has changed. An
 // error is logged, and the feed is read again later, even if the caller does not wait.
-func (h *reader) ping(ctx context.Context, j job) (pingResult, error) {
+func (h *feedReader) ping(ctx context.Context, j job) (pingResult, error) {
 	hash := hashOf(j.url)
-	if !h.readsForPing(hash, j.url) {
-		if r := h.readings.recent(hash); r != nil {
-			err := r.remembered(h.now())
+	if !h.shared.readsForPing(hash, j.url) {
+		if r := h.shared.readings.recent(hash); r != nil {
+			err := r.remembered(h.shared.now())
 			if err != nil {
-				h.log.add("unread", j.url, "%s", reason(err, allowFeeds))
+				h.shared.log.add("unread", j.url, "%s", reason(err, allowFeeds))
 			}
 			return pingResult{nobody: true}, err
 		}
@@ -230,10 +230,10 @@ func (h *reader) ping(ctx context.Context, j job) (pingResult, error) {
 
 // readFor reads a feed, or waits for another reading that can be used. The reading
 // continues after ctx ends.
-func (h *reader) readFor(ctx context.Context, hash string, j job, ping bool) (*reading, error) {
-	old := h.readings.newest(hash)
+func (h *feedReader) readFor(ctx context.Context, hash string, j job, ping bool) (*reading, error) {
+	old := h.shared.readings.newest(hash)
 	answer := make(chan *reading, 1)
-	h.working.Go(func() { answer <- h.readInTurn(hash, j, ping, old) })
+	h.shared.background.working.Go(func() { answer <- h.readInTurn(hash, j, ping, old) })
 	select {
 	case r := <-answer:
 		return r, nil
@@ -248,24 +248,24 @@ const errTooBusy = rsscloud.Sentence("This hub is too busy just now; try again l
 // readInTurn reads a feed when the limits of its caller allow it, or returns another
 // reading than old that can be used. Each caller has a limit of its own, so a caller with
 // many feeds does not delay others.
-func (h *reader) readInTurn(hash string, j job, ping bool, old *reading) *reading {
-	ctx, cancel := context.WithTimeout(h.ctx, h.wait)
+func (h *feedReader) readInTurn(hash string, j job, ping bool, old *reading) *reading {
+	ctx, cancel := context.WithTimeout(h.shared.background.ctx, h.wait)
 	defer cancel()
 	for {
-		if r := h.readings.join(hash, ping, old); r != nil {
+		if r := h.shared.readings.join(hash, ping, old); r != nil {
 			<-r.done
 			if !ping || r.ping && r != old && r.tries <= j.tries {
 				return r
 			}
 			old = r
 		}
-		place, err := h.limits[reads].Acquire(ctx, j.caller)
+		place, err := h.shared.limits[reads].Acquire(ctx, j.caller)
 		if err != nil {
 			r := &reading{err: errTooBusy}
 			h.unreadFor(hash, j, ping, r)
 			return r
 		}
-		if r := h.readings.begin(hash, ping, old, j.tries); r != nil {
+		if r := h.shared.readings.begin(hash, ping, old, j.tries); r != nil {
 			h.readNow(hash, j, r)
 			place.Release()
 			return r
@@ -275,46 +275,47 @@ func (h *reader) readInTurn(hash string, j job, ping bool, old *reading) *readin
 }
 
 // readNow reads a feed, and ends the reading.
-func (h *reader) readNow(hash string, j job, r *reading) {
+func (h *feedReader) readNow(hash string, j job, r *reading) {
 	r.err = errTooBusy
-	requested := h.withinBudget(hash, j.url)
+	requested := h.shared.withinBudget(hash, j.url)
 	if requested {
-		if r.doc, r.err = h.get(j.url); r.err == nil {
+		if r.doc, r.err = h.shared.get(j.url); r.err == nil {
 			if r.result, r.result.err = h.compare(hash, j.url, r); r.result.err != nil {
-				r.result.err = h.failing(r.result.err)
+				r.result.err = h.shared.failing(r.result.err)
 			}
 		}
 	}
 	h.unreadFor(hash, j, r.ping, r)
-	h.readings.end(hash, r, requested)
+	h.shared.readings.end(hash, r, requested)
 }
 
 // compare notifies the subscribers if the document has changed. The state of a feed is
 // first recorded with its first subscriber.
-func (h *reader) compare(hash, feedURL string, r *reading) (pingResult, error) {
+func (h *feedReader) compare(hash, feedURL string, r *reading) (pingResult, error) {
 	doc := *r.doc
 	r.doc.body = nil
 	// Only a ping may record a change. If a subscriber's request recorded it, the next ping
 	// would find nothing changed.
-	if !r.ping || !h.subscribedTo(hash) {
+	if !r.ping || !h.shared.states.subscribedTo(hash) {
 		return pingResult{nobody: true}, nil
 	}
-	was, err := h.currentState(hash)
+	was, err := h.shared.currentState(hash)
 	if err != nil {
 		return pingResult{}, err
 	}
 	if was.Digest == doc.digest && was.Length == doc.length {
 		return pingResult{}, nil
 	}
-	return h.notifier.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: doc.digest, Length: doc.length,
-		Changed: h.now()}, &doc)
+	return h.shared.notifier.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: doc.digest,
+		Length:  doc.length,
+		Changed: h.shared.now()}, &doc)
 }
 
 // unreadFor handles a ping whose feed could not be read, or whose jobs could not be
 // written: it logs that, and schedules another reading.
-func (h *reader) unreadFor(hash string, j job, ping bool, r *reading) {
+func (h *feedReader) unreadFor(hash string, j job, ping bool, r *reading) {
 	failed := cmp.Or(r.result.err, r.err)
-	if !ping || failed == nil || h.ctx.Err() != nil {
+	if !ping || failed == nil || h.shared.background.ctx.Err() != nil {
 		return
 	}
 	again, err := h.again(hash, j, failed)
@@ -323,34 +324,34 @@ func (h *reader) unreadFor(hash string, j job, ping bool, r *reading) {
 	switch {
 	case r.result.again > 0:
 		text += "; it is read again in " + roundUp(r.result.again).String()
-	case h.subscribedTo(hash):
+	case h.shared.states.subscribedTo(hash):
 		text += "; it is not read again before the next ping"
 	}
-	h.log.add("unread", j.url, "%s", text)
+	h.shared.log.add("unread", j.url, "%s", text)
 }
 
 // again adds a job to read a feed again after an error. It returns the time until then; 0
-// for never: if nobody subscribes to the feed, its address is private, or the ladder has
+// for never: if nobody subscribes to the feed, its address is private, or the series of attempts has
 // ended.
-func (h *reader) again(hash string, j job, err error) (time.Duration, error) {
+func (h *feedReader) again(hash string, j job, err error) (time.Duration, error) {
 	wait := readLater
 	private := (*httpmsg.PrivateError)(nil)
 	switch {
-	case !h.subscribedTo(hash), errors.As(err, &private):
+	case !h.shared.states.subscribedTo(hash), errors.As(err, &private):
 		return 0, nil
 	case errors.As(err, new(rsscloud.Sentence)): // the hub was too busy or could not write, so this is not counted
 	default:
-		if j.tries++; ladder.Over(j.tries) {
+		if j.tries++; retrySteps.Over(j.tries) {
 			return 0, nil
 		}
-		wait = ladder.Wait(j.tries, 0, 0)
+		wait = retrySteps.Wait(j.tries, 0, 0)
 	}
-	return h.postpone(hash, j, max(wait, h.readings.pauseLeft(hash)))
+	return h.shared.postpone(hash, j, max(wait, h.shared.readings.pauseLeft(hash)))
 }
 
 // postpone adds a job to read a feed, or makes it due earlier. It returns the time until it
 // is due.
-func (h *engine) postpone(hash string, j job, wait time.Duration) (time.Duration, error) {
+func (h *shared) postpone(hash string, j job, wait time.Duration) (time.Duration, error) {
 	j.at = h.now().Add(wait)
 	at, err := h.jobs.read(hash, job{url: j.url, caller: j.caller, tries: j.tries, at: j.at})
 	h.poke()
@@ -367,7 +368,7 @@ const (
 )
 
 // logUnchanged logs a ping without effect.
-func (h *engine) logUnchanged(feedURL string, t pingResult) {
+func (h *shared) logUnchanged(feedURL string, t pingResult) {
 	text := unchanged
 	if t.nobody {
 		text = unwanted
@@ -376,19 +377,19 @@ func (h *engine) logUnchanged(feedURL string, t pingResult) {
 }
 
 // pingLate does the job of a ping that waited.
-func (h *reader) pingLate(hash string, j *job) {
-	t, err := h.ping(h.ctx, *j)
-	if err != nil && h.ctx.Err() != nil {
+func (h *feedReader) pingLate(hash string, j *job) {
+	t, err := h.ping(h.shared.background.ctx, *j)
+	if err != nil && h.shared.background.ctx.Err() != nil {
 		return // the next hub continues
 	}
 	if err == nil && !t.changed {
-		h.logUnchanged(j.url, t)
+		h.shared.logUnchanged(j.url, t)
 	}
-	h.jobs.hasRead(hash, j)
+	h.shared.jobs.hasRead(hash, j)
 }
 
 // get reads the document of a feed. A feed that is stored here is read from the disk.
-func (h *engine) get(feedURL string) (*document, error) {
+func (h *shared) get(feedURL string) (*document, error) {
 	doc := &document{}
 	if path, ok := h.savedFile(feedURL); ok {
 		b, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1) // 1 more, for the final newline
@@ -404,7 +405,7 @@ func (h *engine) get(feedURL string) (*document, error) {
 		if remaining := h.readings.pauseLeft(hash); remaining > 0 {
 			return nil, &busyError{feedURL, remaining}
 		}
-		resp, err := h.feeds.Get(h.ctx, &httpmsg.Request{URL: feedURL, Stranger: true})
+		resp, err := h.feeds.Get(h.background.ctx, &httpmsg.Request{URL: feedURL, Stranger: true})
 		if err != nil {
 			h.readings.setPause(hash, httpmsg.Pause(err))
 			return nil, err
@@ -434,7 +435,7 @@ func digestOf(b []byte) string {
 }
 
 // allowed reports whether the user allowed the feed, or it is stored here.
-func (h *engine) allowed(feedURL string) bool {
+func (h *shared) allowed(feedURL string) bool {
 	_, stored := h.savedFile(feedURL)
 	return stored || slices.ContainsFunc(h.opts.Allowed,
 		func(prefix string) bool { return strings.HasPrefix(feedURL, prefix) })
@@ -458,10 +459,10 @@ func (r *reading) remembered(now time.Time) error {
 
 // unread returns the error for a caller if a feed cannot be read. It says when the feed can
 // be read again.
-func (h *reader) unread(what, feedURL string, err error) error {
+func (h *feedReader) unread(what, feedURL string, err error) error {
 	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
 	old := (*rememberedError)(nil)
-	if remaining := h.readings.pauseLeft(hashOf(feedURL)); remaining > 0 {
+	if remaining := h.shared.readings.pauseLeft(hashOf(feedURL)); remaining > 0 {
 		text += fmt.Sprintf(" Its server asked for a pause; it is read again in %s.", roundUp(remaining))
 	} else if errors.As(err, &old) {
 		text += fmt.Sprintf(" It failed a moment ago; it is read again in %s.", roundUp(old.remaining))

@@ -67,7 +67,7 @@ func FuzzPending(f *testing.F) {
 		// With any file, each pass takes a step of a ladder, and ladders end.
 		for n := 0; len(j.feeds) > 0; n++ {
 			w := j.begin(now, time.Hour, nil)
-			passes, next := w.passes, w.next
+			passes, next := w.rounds, w.next
 			if len(passes) == 0 {
 				now = next
 				continue
@@ -79,7 +79,7 @@ func FuzzPending(f *testing.F) {
 				j.failed(passes[0], k, now, time.Time{}, false)
 			}
 			j.end(passes[0], now)
-			if n > len(text)+len(ladder.Steps) {
+			if n > len(text)+len(retrySteps.Steps) {
 				t.Fatal("the ladders do not end")
 			}
 		}

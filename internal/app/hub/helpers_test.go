@@ -172,7 +172,7 @@ func (w *world) start() {
 }
 
 // settle waits for the work that continues after a request was answered.
-func (w *world) settle() { w.h.working.Wait() }
+func (w *world) settle() { w.h.shared.background.working.Wait() }
 
 // restart ends the hub and starts another one.
 func (w *world) restart() {
@@ -266,12 +266,12 @@ func (w *world) notified(callback string) (feeds []string) {
 // subscriptions reads the subscriptions to a feed.
 func (w *world) subscriptions(feed string) (list []subscription) {
 	w.t.Helper()
-	keys, err := w.h.keys(hashOf(feed))
+	keys, err := w.h.shared.states.keys(hashOf(feed))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, k := range keys {
-		s, err := w.h.read(hashOf(feed), k)
+		s, err := w.h.shared.states.read(hashOf(feed), k)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a sweep has just removed it
 		}
@@ -331,7 +331,7 @@ func (w *world) run() (stop func()) {
 
 // digest returns the digest of the document that the subscribers of a feed know.
 func (w *world) digest(feed string) string {
-	f, err := w.h.currentState(hashOf(feed))
+	f, err := w.h.shared.currentState(hashOf(feed))
 	if err != nil {
 		w.t.Error(err)
 	}

@@ -99,21 +99,21 @@ const (
 
 // Hub is a hub. [Hub.ServeHTTP] serves it while [Hub.Run] runs.
 type Hub struct {
-	*engine
+	shared   *shared
 	users    *users        // nil if no feeds are stored here
 	pingWait time.Duration // how long a ping waits for the notifications
 	proxied  sync.Once     // limits the warning about an untrusted proxy
 }
 
-// engine is the part of a hub that jobs and handlers share.
-type engine struct {
-	states
+// shared is the part of a hub that jobs and handlers share.
+type shared struct {
+	states states
 	opts   Options
 	report httpserver.Reporter
 	now    func() time.Time
 	log    *logbook
 
-	background
+	background background
 
 	limits limits
 	budget budget
@@ -125,7 +125,7 @@ type engine struct {
 	counts    counts
 	feeds     *fetch.Client
 
-	reader   reader
+	reader   feedReader
 	notifier notifier
 }
 
@@ -158,7 +158,7 @@ func New(o Options, report httpserver.Reporter) (*Hub, error) {
 	}
 	now := func() time.Time { return o.Now().Round(0) }
 	atOnce, perHost := max(o.AtOnce, 1), max(o.Callbacks.PerHost, 1)
-	h := &engine{
+	h := &shared{
 		states: st, opts: o, report: report, now: now,
 		limits: limits{
 			reads:     limiter.New(limiter.Options{All: readMost, Each: readOne}),
@@ -191,36 +191,36 @@ func New(o Options, report httpserver.Reporter) (*Hub, error) {
 	o.Feeds.Undeterred, o.Callbacks.Undeterred = true, true
 	o.Callbacks.PerHost = (1 + slowFor) * perHost // limits.calling is the limit in effect
 	h.feeds = fetch.NewClient(o.Feeds)
-	h.reader = reader{h, readWait}
+	h.reader = feedReader{h, readWait}
 	h.notifier = notifier{h, fetch.NewClient(o.Callbacks), semaphore.NewWeighted(heldMost)}
-	h.ctx, h.stop = context.WithCancel(context.Background())
+	h.background.ctx, h.background.stop = context.WithCancel(context.Background())
 	for hash, f := range h.jobs.documents() {
 		h.record(hash, f) // not recorded before a kill
 	}
-	return &Hub{engine: h, users: u, pingWait: waitMost}, nil
+	return &Hub{shared: h, users: u, pingWait: waitMost}, nil
 }
 
 // Close stops the work in the background and waits for its end. The next hub continues it.
 func (h *Hub) Close() {
-	h.stop()
-	h.working.Wait()
-	h.feeds.Close()
-	h.notifier.callbacks.Close()
-	h.jobs.close()
-	h.log.Close()
+	h.shared.background.stop()
+	h.shared.background.working.Wait()
+	h.shared.feeds.Close()
+	h.shared.notifier.callbacks.Close()
+	h.shared.jobs.close()
+	h.shared.log.Close()
 }
 
 // Run continues the work of an earlier hub, begins jobs when they are due, and removes
 // ended subscriptions at each full hour. It returns nil when ctx ends.
 func (h *Hub) Run(ctx context.Context) error {
-	h.hurry()
-	h.working.Go(func() { h.sweep(false) })
-	if h.opts.Ready != nil {
-		h.opts.Ready()
+	h.shared.hurry()
+	h.shared.background.working.Go(func() { h.sweep(false) })
+	if h.shared.opts.Ready != nil {
+		h.shared.opts.Ready()
 	}
 	var top time.Time
 	for {
-		next, now := h.due(), h.now()
+		next, now := h.shared.due(), h.shared.now()
 		switch untilSweep := top.Sub(now); {
 		case untilSweep <= 0 && !top.IsZero():
 			h.sweep(true)
@@ -237,7 +237,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case <-h.wake:
+		case <-h.shared.background.wake:
 			timer.Stop()
 		case <-timer.C:
 		}
@@ -245,33 +245,33 @@ func (h *Hub) Run(ctx context.Context) error {
 }
 
 // due begins the jobs that are due, and returns when the next ones are; zero for never.
-func (h *engine) due() time.Time {
-	w := h.jobs.begin(h.now(), max(h.opts.PingGap, mostAfter), h.subscribedTo)
+func (h *shared) due() time.Time {
+	w := h.jobs.begin(h.now(), max(h.opts.PingGap, mostAfter), h.states.subscribedTo)
 	for hash, j := range w.pings {
-		h.working.Go(func() { h.reader.pingLate(hash, j) })
+		h.background.working.Go(func() { h.reader.pingLate(hash, j) })
 	}
 	for _, hash := range w.records {
-		h.working.Go(func() { h.recordAgain(hash) })
+		h.background.working.Go(func() { h.recordAgain(hash) })
 	}
-	for _, p := range w.passes {
-		h.working.Go(func() { h.notifier.pass(p) })
+	for _, p := range w.rounds {
+		h.background.working.Go(func() { h.notifier.notifyRound(p) })
 	}
 	return w.next
 }
 
 // currentState returns the state of a feed, preferring a document that is not recorded yet.
-func (h *engine) currentState(hash string) (feedState, error) {
+func (h *shared) currentState(hash string) (feedState, error) {
 	if f := h.jobs.document(hash); f != nil {
 		return *f, nil
 	}
-	return h.readFeed(hash)
+	return h.states.readFeed(hash)
 }
 
 // record writes the state of a feed to its file, after its subscribers were added to the
 // table. If that fails, the table keeps the document, and it is recorded later. The caller
 // holds recording, except New.
-func (h *engine) record(hash string, f feedState) {
-	if err := h.writeFeed(hash, f); err != nil {
+func (h *shared) record(hash string, f feedState) {
+	if err := h.states.writeFeed(hash, f); err != nil {
 		h.report.Warn("%v", err)
 		h.jobs.notRecorded(hash, h.now())
 		return
@@ -280,14 +280,14 @@ func (h *engine) record(hash string, f feedState) {
 }
 
 // recordAgain records the document of a feed that the disk refused before.
-func (h *engine) recordAgain(hash string) {
+func (h *shared) recordAgain(hash string) {
 	h.recording.Lock()
 	defer h.recording.Unlock()
 	f := h.jobs.document(hash)
 	if f == nil {
 		return // a newer one was recorded meanwhile
 	}
-	if err := h.writeFeed(hash, *f); err != nil {
+	if err := h.states.writeFeed(hash, *f); err != nil {
 		h.report.Warn("%v", err)
 		return
 	}
@@ -296,7 +296,7 @@ func (h *engine) recordAgain(hash string) {
 
 // joining is called before a feed is read for a new subscription. The caller calls left
 // when the subscription is made or refused.
-func (h *engine) joining(hash string) (left func()) {
+func (h *shared) joining(hash string) (left func()) {
 	h.jobs.join(hash, 1)
 	return func() {
 		h.jobs.join(hash, -1)
@@ -305,15 +305,15 @@ func (h *engine) joining(hash string) (left func()) {
 }
 
 // hurry begins due jobs at once, and wakes Run.
-func (h *engine) hurry() {
+func (h *shared) hurry() {
 	h.due()
 	h.poke()
 }
 
 // poke makes Run look for due jobs.
-func (h *engine) poke() {
+func (h *shared) poke() {
 	select {
-	case h.wake <- struct{}{}:
+	case h.background.wake <- struct{}{}:
 	default:
 	}
 }
@@ -322,18 +322,19 @@ func (h *engine) poke() {
 func (h *Hub) sweep(clean bool) {
 	if clean {
 		// Modification times are by the real clock.
-		atomicfile.SweepTree(h.dir, time.Now())
+		atomicfile.SweepTree(h.shared.states.dir, time.Now())
 	}
-	s, err := h.states.sweep(clean, h.now, func() bool { return h.ctx.Err() != nil }, h.report.Warn)
+	s, err := h.shared.states.sweep(clean, h.shared.now, func() bool { return h.shared.background.ctx.Err() != nil },
+		h.shared.report.Warn)
 	if err != nil {
-		h.report.Warn("%v", err)
+		h.shared.report.Warn("%v", err)
 	}
-	if err != nil || h.ctx.Err() != nil {
+	if err != nil || h.shared.background.ctx.Err() != nil {
 		return
 	}
-	h.counts.set(s)
+	h.shared.counts.set(s)
 	if s.Expired+s.Failed > 0 {
-		h.log.add("swept", "", "%d expired, %d failed, %d left", s.Expired, s.Failed, s.Kept)
+		h.shared.log.add("swept", "", "%d expired, %d failed, %d left", s.Expired, s.Failed, s.Kept)
 	}
 }
 
@@ -387,12 +388,12 @@ func (c *counts) checkLimit(caller string) error {
 // caller returns the address of the caller of a request, and a name for its limits: an IPv4
 // address or an IPv6 /64 network.
 func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
-	addr := httpserver.Peer(r, h.opts.TrustedProxies)
+	addr := httpserver.Peer(r, h.shared.opts.TrustedProxies)
 	// A private address that sends X-Forwarded-For is probably the user's own proxy. Unless
 	// it is trusted, all callers share one limit.
 	if r.Header.Get("X-Forwarded-For") != "" && fetch.Private(addr) && addr == httpserver.Peer(r, nil) {
 		h.proxied.Do(func() {
-			h.report.Warn("%s sends X-Forwarded-For, but is not trusted; if it is your proxy, use --trusted-proxy %[1]s", addr)
+			h.shared.report.Warn("%s sends X-Forwarded-For, but is not trusted; if it is your proxy, use --trusted-proxy %[1]s", addr)
 		})
 	}
 	return addr, network(addr)
@@ -408,24 +409,21 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if base := h.base(); base != "" {
 		path = strings.TrimPrefix(path, strings.ToLower(base)) // for proxies that do not remove it
 	}
-	handler := map[string]http.HandlerFunc{
-		"/pleasenotify": h.pleaseNotify, "/rsscloud/pleasenotify": h.pleaseNotify,
-		"/ping": h.pingREST, "/rsscloud/ping": h.pingREST, "/rpc2": h.rpc2, "/websub": h.websub,
-	}[path]
+	handler := h.calls()[path]
 	switch {
 	case handler != nil && r.Method == http.MethodPost:
 		handler(w, r)
 	case handler != nil:
 		header.Set("Allow", "POST")
 		text := "only POST; a form to try it is at /"
-		if h.opts.NoPage {
+		if h.shared.opts.NoPage {
 			text = "only POST"
 		}
 		http.Error(w, text, http.StatusMethodNotAllowed)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		header.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
-	case path == "" && !h.opts.NoPage:
+	case path == "" && !h.shared.opts.NoPage:
 		h.page(w, r)
 	case strings.HasPrefix(path, savedPath):
 		h.saved(w, r)
@@ -434,19 +432,27 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// calls returns the handlers of POST requests, by path in lower case.
+func (h *Hub) calls() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"/pleasenotify": h.pleaseNotify, "/rsscloud/pleasenotify": h.pleaseNotify,
+		"/ping": h.pingREST, "/rsscloud/ping": h.pingREST, "/rpc2": h.rpc2, "/websub": h.websub,
+	}
+}
+
 // base returns the path of the public URL, without a final slash; "" for none.
 func (h *Hub) base() string {
-	if h.opts.Public == nil {
+	if h.shared.opts.Public == nil {
 		return ""
 	}
-	if p := strings.Trim(h.opts.Public.Path, "/"); p != "" {
+	if p := strings.Trim(h.shared.opts.Public.Path, "/"); p != "" {
 		return "/" + p
 	}
 	return ""
 }
 
 // public returns the URL of a path of the hub.
-func (h *engine) public(path string) string {
+func (h *shared) public(path string) string {
 	return strings.TrimRight(h.opts.Public.String(), "/") + path
 }
 

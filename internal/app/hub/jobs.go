@@ -42,30 +42,31 @@ type feedJobs struct {
 	record  job             // attempts to record it; zero before the first has failed
 	pending map[string]*job // subscribers without the newest document, by key
 	version int             // number of the document; each update increments it
-	fresh   bool            // no pass has begun with this version
-	content *heldContent    // document for the next pass; nil if it must be read again
-	running *pass           // newest pass that has not ended; nil for none
+	fresh   bool            // no round has begun with this version
+	content *heldContent    // document for the next round; nil if it must be read again
+	running *round          // newest round that has not ended; nil for none
 	joins   int             // subscriptions that are being made
 }
 
 // job is the job to read a feed, or to notify a subscriber. An attempt that fails is
-// repeated after the times of [ladder].
+// repeated after the times of [retrySteps].
 type job struct {
 	url, caller string // for a reading: URL of the feed, and caller of the ping
 
 	busy    bool      // an attempt is running
-	version int       // version that the last pass took
-	tries   int       // failed attempts of the ladder
+	version int       // version that the last round took
+	tries   int       // failed attempts in a row
 	at      time.Time // when the next attempt is due; zero for now
 	last    time.Time // when the last attempt failed
 	extra   bool      // one more attempt is due now, because of an update
 	unread  bool      // the last attempt failed because the feed could not be read
 }
 
-// ladder is the wait after each failed attempt to notify a subscriber or to read a feed for
+// retrySteps is the wait after each failed attempt to notify a subscriber or to read a feed for
 // a ping (WebSub, section 7: "Hubs SHOULD retry content distribution requests up to
 // self-imposed limits").
-var ladder = limiter.Backoff{Steps: []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}}
+var retrySteps = limiter.Backoff{Steps: []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute,
+	30 * time.Minute}}
 
 const (
 	// extraAfter is the minimum age of the last attempt for an extra one after an update.
@@ -99,9 +100,9 @@ func (j *jobs) resume(lines string, now time.Time) {
 	}
 	for hash, f := range j.feeds {
 		for key, a := range f.pending {
-			step := ladder.Wait(a.tries, 0, 0)
+			step := retrySteps.Wait(a.tries, 0, 0)
 			switch {
-			case ladder.Over(a.tries): // the hub was killed before it wrote the last line
+			case retrySteps.Over(a.tries): // the hub was killed before it wrote the last line
 				delete(f.pending, key)
 			case a.tries > 0 && a.at.IsZero():
 				a.at = now.Add(step)
@@ -237,15 +238,15 @@ func (a *job) due(now time.Time, most time.Duration) bool {
 type work struct {
 	pings   map[string]*job // readings, by the hash of the feed
 	records []string        // hashes of feeds whose document must be recorded again
-	passes  []*pass         // one for each feed with subscribers to notify
+	rounds  []*round        // one for each feed with subscribers to notify
 	next    time.Time       // when more is due; zero for never
 }
 
-// retry counts a failure, and sets when the next attempt is due. After the ladder it is due
+// retry counts a failure, and sets when the next attempt is due. After the series of attempts it is due
 // every half hour.
 func (a *job) retry(now time.Time) {
 	a.tries++
-	a.at = now.Add(ladder.Wait(a.tries, 0, 0))
+	a.at = now.Add(retrySteps.Wait(a.tries, 0, 0))
 }
 
 // begin returns the jobs that are due, and marks them as begun. most is the longest time
@@ -280,14 +281,14 @@ func (j *jobs) begin(now time.Time, most time.Duration, subscribed func(hash str
 			soonest(a.at)
 		}
 		if f.running != nil && f.running.version == f.version {
-			continue // subscribers that failed in this pass wait for its end, so that one reading serves many
+			continue // subscribers that failed in this round wait for its end, so that one reading serves many
 		}
 		var keys []string
 		busy := false
 		for key, a := range f.pending {
 			switch {
 			case a.busy:
-				busy = true // the end of the attempt begins another pass
+				busy = true // the end of the attempt begins another round
 			case a.extra, a.due(now, mostAfter):
 				a.version = f.version
 				keys = append(keys, key)
@@ -297,10 +298,10 @@ func (j *jobs) begin(now time.Time, most time.Duration, subscribed func(hash str
 		}
 		if len(keys) > 0 || f.fresh && !busy {
 			slices.Sort(keys)
-			f.running = &pass{hash: hash, version: f.version, fresh: f.fresh, few: len(f.pending) <= fewKeys,
+			f.running = &round{hash: hash, version: f.version, fresh: f.fresh, few: len(f.pending) <= fewKeys,
 				keys: keys, content: f.content, done: make(chan struct{})}
 			f.content, f.fresh = nil, false
-			w.passes = append(w.passes, f.running)
+			w.rounds = append(w.rounds, f.running)
 		}
 	}
 	return w
@@ -444,8 +445,8 @@ func (j *jobs) joining(hash string) bool {
 	return f != nil && f.joins > 0
 }
 
-// running returns the pass of a feed that has not ended; nil for none.
-func (j *jobs) running(hash string) *pass {
+// running returns the round of a feed that has not ended; nil for none.
+func (j *jobs) running(hash string) *round {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if f := j.feeds[hash]; f != nil {
@@ -454,11 +455,11 @@ func (j *jobs) running(hash string) *pass {
 	return nil
 }
 
-// A pass is a set of attempts to notify subscribers of a feed, all due at the same time.
-type pass struct {
+// round is a set of attempts to notify subscribers of a feed, all due at the same time.
+type round struct {
 	hash, feed string // hash and URL of the feed
 	version    int
-	fresh      bool // first pass with this version
+	fresh      bool // first round with this version
 	few        bool // few enough subscribers to log each one
 	keys       []string
 	content    *heldContent  // nil if it must be read again
@@ -468,9 +469,9 @@ type pass struct {
 	struck []string // keys of the missed subscribers that were asked in their last attempt
 }
 
-// job returns the jobs of the feed, and the job for a subscriber, nil if a later pass took
+// job returns the jobs of the feed, and the job for a subscriber, nil if a later round took
 // it. The caller holds mu.
-func (p *pass) job(j *jobs, key string) (*feedJobs, *job) {
+func (p *round) job(j *jobs, key string) (*feedJobs, *job) {
 	f := j.feed(p.hash)
 	if a := f.pending[key]; a != nil && a.version == p.version {
 		return f, a
@@ -478,9 +479,9 @@ func (p *pass) job(j *jobs, key string) (*feedJobs, *job) {
 	return f, nil
 }
 
-// take begins an attempt. It reports false if there is a newer document: its pass will
+// take begins an attempt. It reports false if there is a newer document: its round will
 // notify the subscriber.
-func (j *jobs) take(p *pass, key string, now time.Time) bool {
+func (j *jobs) take(p *round, key string, now time.Time) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f, a := p.job(j, key)
@@ -495,7 +496,7 @@ func (j *jobs) take(p *pass, key string, now time.Time) bool {
 // hasNotified ends the job for a subscriber who was notified or has unsubscribed. If the feed
 // was updated meanwhile, the job starts again with the newer document, because an
 // unsubscribed one may have registered again before the update.
-func (j *jobs) hasNotified(p *pass, key string) {
+func (j *jobs) hasNotified(p *round, key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f, a := p.job(j, key)
@@ -510,9 +511,9 @@ func (j *jobs) hasNotified(p *pass, key string) {
 	}
 }
 
-// failed ends an attempt that failed. An extra attempt does not count for the ladder. The
+// failed ends an attempt that failed. An extra attempt does not count for the series of attempts. The
 // next attempt is not due before after.
-func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
+func (j *jobs) failed(p *round, key string, now, after time.Time, unread bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f, a := p.job(j, key)
@@ -522,7 +523,7 @@ func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
 	a.busy, a.last, a.unread = false, now, unread
 	if a.extra {
 		a.extra = false
-	} else if a.tries++; ladder.Over(a.tries) {
+	} else if a.tries++; retrySteps.Over(a.tries) {
 		// Write this before the strike: after a kill, one strike too few is better than one
 		// too many.
 		delete(f.pending, key)
@@ -532,7 +533,7 @@ func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
 		}
 		return
 	} else {
-		a.at = now.Add(ladder.Wait(a.tries, 0, 0))
+		a.at = now.Add(retrySteps.Wait(a.tries, 0, 0))
 	}
 	if after.After(a.at) {
 		a.at = after
@@ -541,7 +542,7 @@ func (j *jobs) failed(p *pass, key string, now, after time.Time, unread bool) {
 }
 
 // postpone sets when the next attempt at a subscriber is due.
-func (j *jobs) postpone(p *pass, key string, until time.Time) {
+func (j *jobs) postpone(p *round, key string, until time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if _, a := p.job(j, key); a != nil {
@@ -549,9 +550,9 @@ func (j *jobs) postpone(p *pass, key string, until time.Time) {
 	}
 }
 
-// end ends a pass. It returns the number of subscribers that wait for another attempt, and
+// end ends a round. It returns the number of subscribers that wait for another attempt, and
 // when the first attempt is due.
-func (j *jobs) end(p *pass, now time.Time) (retryCount int, next time.Time) {
+func (j *jobs) end(p *round, now time.Time) (retryCount int, next time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f := j.feed(p.hash)

@@ -32,7 +32,7 @@ func testUpdateWhileConfirming(t *testing.T, protocol string, others, allowed bo
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	if allowed {
-		w.h.opts.Allowed = []string{feed}
+		w.h.shared.opts.Allowed = []string{feed}
 	}
 	if others {
 		w.subscribe("subscribe", w.site.URL+"/other", feed)
@@ -176,7 +176,7 @@ func TestAPublishThatWaitsForAConfirmation(t *testing.T) {
 func TestPingsWithoutEffectSayWhy(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
-	about := func() string { return w.h.log.Recent()[0].About }
+	about := func() string { return w.h.shared.log.Recent()[0].About }
 	for _, tc := range []struct {
 		subscribe          bool
 		answer, log, other string
@@ -198,7 +198,7 @@ func TestPingsWithoutEffectSayWhy(t *testing.T) {
 		}
 		w.clock.Add(time.Minute)
 	}
-	w.h.opts.Allowed = []string{w.site.URL}
+	w.h.shared.opts.Allowed = []string{w.site.URL}
 	other := w.feed("/other", "one")
 	if r := w.ping(other); !strings.Contains(r.body, "Nobody subscribes") || about() != "nobody subscribes to it" {
 		t.Errorf("%s, log %q", r.body, about())

@@ -31,7 +31,7 @@ type heldContent struct {
 
 // notifier notifies subscribers.
 type notifier struct {
-	*engine
+	shared    *shared
 	callbacks *fetch.Client
 	held      *semaphore.Weighted // memory for content, in bytes
 }
@@ -42,8 +42,8 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 	var keys []string
 	// A subscription that is stored meanwhile would neither be listed nor find the update
 	// recorded, see keepSubscription.
-	err := h.locked(hash, true, func() error {
-		all, err := h.keys(hash)
+	err := h.shared.states.locked(hash, true, func() error {
+		all, err := h.shared.states.keys(hash)
 		if err != nil {
 			return err
 		}
@@ -57,10 +57,10 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 	if err != nil {
 		return t, err
 	}
-	h.log.add("updated", f.URL, "%s", humanize.Count(len(keys), "subscriber"))
-	h.hurry()
+	h.shared.log.add("updated", f.URL, "%s", humanize.Count(len(keys), "subscriber"))
+	h.shared.hurry()
 	t.subscribers = len(keys)
-	if p := h.jobs.running(hash); p != nil {
+	if p := h.shared.jobs.running(hash); p != nil {
 		t.done = p.done
 	}
 	return t, nil
@@ -68,18 +68,18 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 
 // update adds a job for each subscriber, and records the document.
 func (h *notifier) update(hash string, f feedState, list []subscription, keys []string, doc *document) error {
-	h.recording.Lock()
-	defer h.recording.Unlock()
+	h.shared.recording.Lock()
+	defer h.shared.recording.Unlock()
 	if len(keys) > 0 {
 		c := h.hold(list, doc)
-		older, err := h.jobs.update(hash, f, keys, c, h.now())
+		older, err := h.shared.jobs.update(hash, f, keys, c, h.shared.now())
 		if err != nil {
 			h.release(c)
 			return err
 		}
 		h.release(older)
 	}
-	h.record(hash, f)
+	h.shared.record(hash, f)
 	return nil
 }
 
@@ -90,7 +90,8 @@ func wantsContent(list []subscription) bool {
 
 // contentOf returns a document for distribution that holds n bytes of memory.
 func (h *notifier) contentOf(doc *document, n int64) *heldContent {
-	return &heldContent{websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"),
+	return &heldContent{websub.Content{Hub: h.shared.public("/websub"), Type: cmp.Or(doc.kind,
+		"application/octet-stream"),
 		Body: doc.body}, n}
 }
 
@@ -107,14 +108,14 @@ func (h *notifier) hold(list []subscription, doc *document) *heldContent {
 // contentAgain reads the document of a feed again. Until it is read, it holds memory for
 // the largest possible feed.
 func (h *notifier) contentAgain(feedURL string) (*heldContent, error) {
-	most := min(h.opts.Feeds.MaxBytes, heldMost)
+	most := min(h.shared.opts.Feeds.MaxBytes, heldMost)
 	if most <= 0 {
 		most = heldMost
 	}
-	if err := h.held.Acquire(h.ctx, most); err != nil {
+	if err := h.held.Acquire(h.shared.background.ctx, most); err != nil {
 		return nil, err
 	}
-	doc, err := h.get(feedURL)
+	doc, err := h.shared.get(feedURL)
 	if err != nil {
 		h.held.Release(most)
 		return nil, err
@@ -131,23 +132,23 @@ func (h *notifier) release(c *heldContent) {
 	}
 }
 
-// pass makes the attempts of a pass. If the hub is stopped, the next hub continues.
-func (h *notifier) pass(p *pass) {
+// notifyRound makes the attempts of a round. If the hub is stopped, the next hub continues.
+func (h *notifier) notifyRound(p *round) {
 	defer close(p.done)
 	list, c := h.ready(p), p.content
-	if f, _ := h.currentState(p.hash); f.URL != "" {
+	if f, _ := h.shared.currentState(p.hash); f.URL != "" {
 		p.feed = f.URL
 	} else if len(list) > 0 {
 		p.feed = list[0].Feed // the file of the feed was removed, or cannot be read
 	}
 	read := c == nil && wantsContent(list)
 	if read || !p.fresh {
-		h.log.add("resumed", p.feed, "%s", humanize.Count(len(list), "subscriber"))
+		h.shared.log.add("resumed", p.feed, "%s", humanize.Count(len(list), "subscriber"))
 	}
 	if read {
 		var err error
-		if c, err = h.contentAgain(p.feed); err != nil && h.ctx.Err() == nil {
-			h.log.add("unread", p.feed, "%s", reason(err, allowFeeds))
+		if c, err = h.contentAgain(p.feed); err != nil && h.shared.background.ctx.Err() == nil {
+			h.shared.log.add("unread", p.feed, "%s", reason(err, allowFeeds))
 			list = slices.DeleteFunc(list, func(s subscription) bool {
 				if s.Protocol == WebSub {
 					h.countUnread(p, s.key())
@@ -156,35 +157,35 @@ func (h *notifier) pass(p *pass) {
 			})
 		}
 	}
-	if h.ctx.Err() == nil {
+	if h.shared.background.ctx.Err() == nil {
 		h.notifyAll(p, list, c)
 	}
 	h.release(c)
-	if h.ctx.Err() == nil {
+	if h.shared.background.ctx.Err() == nil {
 		h.conclude(p)
 	}
 }
 
 // notifiable calls [states.notifiable], and warns of subscriptions that cannot be read.
 func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread []string) {
-	list, unread, err := h.states.notifiable(hash, keys, h.now())
+	list, unread, err := h.shared.states.notifiable(hash, keys, h.shared.now())
 	if len(unread) > 0 {
-		h.report.Warn("%s cannot be read, and will be notified later: %v", humanize.Count(len(unread), "subscription"),
+		h.shared.report.Warn("%s cannot be read, and will be notified later: %v", humanize.Count(len(unread), "subscription"),
 			err)
 	}
 	return list, unread
 }
 
 // countUnread counts a failed attempt, because the feed or the subscription cannot be read.
-func (h *notifier) countUnread(p *pass, key string) {
-	if h.jobs.take(p, key, h.now()) {
-		h.jobs.failed(p, key, h.now(), time.Time{}, true)
+func (h *notifier) countUnread(p *round, key string) {
+	if h.shared.jobs.take(p, key, h.shared.now()) {
+		h.shared.jobs.failed(p, key, h.shared.now(), time.Time{}, true)
 	}
 }
 
-// ready returns the subscribers of a pass that can be notified now. Subscribers that sent
-// Retry-After, and subscriptions that cannot be read, wait for a later pass.
-func (h *notifier) ready(p *pass) []subscription {
+// ready returns the subscribers of a round that can be notified now. Subscribers that sent
+// Retry-After, and subscriptions that cannot be read, wait for a later round.
+func (h *notifier) ready(p *round) []subscription {
 	list, unread := h.notifiable(p.hash, p.keys)
 	there := make(map[string]bool, len(p.keys))
 	for _, s := range list {
@@ -196,14 +197,14 @@ func (h *notifier) ready(p *pass) []subscription {
 	}
 	for _, key := range p.keys {
 		if !there[key] {
-			h.jobs.hasNotified(p, key)
+			h.shared.jobs.hasNotified(p, key)
 		}
 	}
-	now := h.now()
+	now := h.shared.now()
 	return slices.DeleteFunc(list, func(s subscription) bool {
 		until, busy := s.busy(now)
 		if busy {
-			h.jobs.postpone(p, s.key(), until)
+			h.shared.jobs.postpone(p, s.key(), until)
 		}
 		return busy
 	})
@@ -211,7 +212,7 @@ func (h *notifier) ready(p *pass) []subscription {
 
 // notifyAll notifies subscribers, on all hosts concurrently. Subscribers that failed or were slow
 // last time come last on their host.
-func (h *notifier) notifyAll(p *pass, list []subscription, c *heldContent) {
+func (h *notifier) notifyAll(p *round, list []subscription, c *heldContent) {
 	slices.SortStableFunc(list, func(a, b subscription) int { return cmp.Compare(a.rank(), b.rank()) })
 	queues := map[string][]*subscription{}
 	for i := range list {
@@ -222,7 +223,7 @@ func (h *notifier) notifyAll(p *pass, list []subscription, c *heldContent) {
 	for host, queue := range queues {
 		all.Go(func() {
 			for _, s := range queue {
-				place, err := h.limits[calling].Acquire(h.ctx, host)
+				place, err := h.shared.limits[calling].Acquire(h.shared.background.ctx, host)
 				if err != nil {
 					return // the next hub continues
 				}
@@ -236,42 +237,44 @@ func (h *notifier) notifyAll(p *pass, list []subscription, c *heldContent) {
 	all.Wait()
 }
 
-// conclude ends a pass, and logs the result.
-func (h *notifier) conclude(p *pass) {
-	retryCount, next := h.jobs.end(p, h.now())
+// conclude ends a round, and logs the result.
+func (h *notifier) conclude(p *round) {
+	retryCount, next := h.shared.jobs.end(p, h.shared.now())
 	for _, key := range p.struck {
-		_, is, _, err := h.apply(p.hash, key, struck{}, h.now())
+		_, is, _, err := h.shared.states.apply(p.hash, key, struck{}, h.shared.now())
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
 		case err != nil:
-			h.report.Warn("a failure of a subscriber is not counted: %v", err)
+			h.shared.report.Warn("a failure of a subscriber is not counted: %v", err)
 		case is.givenUp():
-			h.log.add("given-up", p.feed, "%s, until it registers again", hostOf(is.Callback))
+			h.shared.log.add("given-up", p.feed, "%s, until it registers again", hostOf(is.Callback))
 		}
 	}
 	if p.missed > 0 {
-		h.log.add("missed", p.feed, "%s not reached, and not tried again", humanize.Count(p.missed, "subscriber"))
+		h.shared.log.add("missed", p.feed, "%s not reached, and not tried again", humanize.Count(p.missed,
+			"subscriber"))
 	}
 	if retryCount > 0 {
-		h.log.add("later", p.feed, "%s not reached, and tried again in %s", humanize.Count(retryCount, "subscriber"),
-			next.Sub(h.now()))
+		h.shared.log.add("later", p.feed, "%s not reached, and tried again in %s", humanize.Count(retryCount,
+			"subscriber"),
+			next.Sub(h.shared.now()))
 	}
-	h.hurry()
+	h.shared.hurry()
 }
 
 // notify makes an attempt at one subscriber, and records the result.
-func (h *notifier) notify(p *pass, s *subscription, c *heldContent, place *limiter.Place) {
-	if !h.jobs.take(p, s.key(), h.now()) {
+func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limiter.Place) {
+	if !h.shared.jobs.take(p, s.key(), h.shared.now()) {
 		return
 	}
-	// The subscription may have ended since the pass began, or have a new secret.
+	// The subscription may have ended since the round began, or have a new secret.
 	list, unread := h.notifiable(p.hash, []string{s.key()})
 	switch {
 	case len(unread) > 0:
-		h.jobs.failed(p, s.key(), h.now(), time.Time{}, true)
+		h.shared.jobs.failed(p, s.key(), h.shared.now(), time.Time{}, true)
 		return
 	case len(list) == 0:
-		h.jobs.hasNotified(p, s.key())
+		h.shared.jobs.hasNotified(p, s.key())
 		return
 	}
 	s = &list[0]
@@ -280,11 +283,11 @@ func (h *notifier) notify(p *pass, s *subscription, c *heldContent, place *limit
 	if s.Protocol == WebSub {
 		document := c.Content
 		document.Topic = s.Feed
-		gone, err = websub.Deliver(h.ctx, h.callbacks, s.Callback, s.Secret, document)
+		gone, err = websub.Deliver(h.shared.background.ctx, h.callbacks, s.Callback, s.Secret, document)
 	} else {
-		err = rsscloud.Notify(h.ctx, h.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, false)
+		err = rsscloud.Notify(h.shared.background.ctx, h.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, false)
 	}
-	if h.ctx.Err() != nil {
+	if h.shared.background.ctx.Err() != nil {
 		return // the next hub continues
 	}
 	var event any = delivered{slow: place.Slow()}
@@ -294,33 +297,33 @@ func (h *notifier) notify(p *pass, s *subscription, c *heldContent, place *limit
 	case err != nil:
 		text := reason(err, allowCallbacks)
 		event = failed{text: text, after: httpmsg.Pause(err), slow: place.Slow()}
-		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), text)
+		h.shared.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), text)
 	}
 	var is subscription
-	if _, do := s.on(event, h.now()); do != keep {
+	if _, do := s.on(event, h.shared.now()); do != keep {
 		is = h.recordResult(p.hash, s, event)
 	}
 	if err != nil && !gone {
-		h.jobs.failed(p, s.key(), h.now(), is.After, false)
+		h.shared.jobs.failed(p, s.key(), h.shared.now(), is.After, false)
 		return
 	}
 	if p.few {
-		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
+		h.shared.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
 	}
-	h.jobs.hasNotified(p, s.key())
+	h.shared.jobs.hasNotified(p, s.key())
 }
 
 // recordResult applies the result of a notification to the subscription's file, and returns the
 // subscription after it. If the file cannot be written, the notification still counts, because
 // sending it again would not help.
 func (h *notifier) recordResult(hash string, s *subscription, event any) subscription {
-	_, is, do, err := h.apply(hash, s.key(), event, h.now())
+	_, is, do, err := h.shared.states.apply(hash, s.key(), event, h.shared.now())
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
 	case err != nil:
-		h.report.Warn("%s: the result of a notification is not recorded: %v", s.Feed, err)
+		h.shared.report.Warn("%s: the result of a notification is not recorded: %v", s.Feed, err)
 	case do == remove:
-		h.counts.add(s.Caller, -1)
+		h.shared.counts.add(s.Caller, -1)
 	}
 	return is
 }

@@ -49,7 +49,7 @@ func (m *moody) answer(rw http.ResponseWriter, r *http.Request) {
 // advance advances the clock, and does the jobs that are due then.
 func (w *world) advance(d time.Duration) {
 	w.clock.Add(d)
-	w.h.due()
+	w.h.shared.due()
 	w.settle()
 }
 
@@ -89,9 +89,9 @@ func (w *world) pings() (urls []string) {
 // writeJobs appends lines to the log of jobs, which the next hub reads.
 func (w *world) writeJobs(lines string) {
 	w.t.Helper()
-	w.h.jobs.mu.Lock()
-	defer w.h.jobs.mu.Unlock()
-	if err := w.h.jobs.write(lines, true); err != nil {
+	w.h.shared.jobs.mu.Lock()
+	defer w.h.shared.jobs.mu.Unlock()
+	if err := w.h.shared.jobs.write(lines, true); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -117,7 +117,7 @@ func TestFailedNotificationIsTriedAgain(t *testing.T) {
 				t.Helper()
 				if restarts {
 					w.restart()
-					w.h.hurry()
+					w.h.shared.hurry()
 					w.settle()
 				}
 				w.advance(after)
@@ -151,7 +151,7 @@ func TestFailedNotificationIsTriedAgain(t *testing.T) {
 			if n := got("/down"); n != 10 || w.journals() != 0 {
 				t.Errorf("%s: the ladder does not end: %d requests, %d journals", protocol, n, w.journals())
 			}
-			if log := fmt.Sprint(w.h.log.Recent()); !strings.Contains(log, "1 subscriber not reached, and tried again in 10s") || !strings.Contains(log, "not tried again") {
+			if log := fmt.Sprint(w.h.shared.log.Recent()); !strings.Contains(log, "1 subscriber not reached, and tried again in 10s") || !strings.Contains(log, "not tried again") {
 				t.Errorf("%s", log)
 			}
 		}
@@ -185,7 +185,7 @@ func TestRetryAfterOfASubscriber(t *testing.T) {
 					t.Helper()
 					if restarts {
 						w.restart()
-						w.h.hurry()
+						w.h.shared.hurry()
 						w.settle()
 					}
 					w.advance(begin.Add(d).Sub(w.clock.Now()))
@@ -260,13 +260,13 @@ func TestRetryAfterWithoutAnEnd(t *testing.T) {
 			t.Errorf("%d: got %d requests", i, got)
 		}
 	}
-	if log := fmt.Sprint(w.h.log.Recent()); w.journals() != 0 || !strings.Contains(log, "3 subscribers not reached, and not tried again") || !strings.Contains(log, "2 subscribers not reached, and not tried again") {
+	if log := fmt.Sprint(w.h.shared.log.Recent()); w.journals() != 0 || !strings.Contains(log, "3 subscribers not reached, and not tried again") || !strings.Contains(log, "2 subscribers not reached, and not tried again") {
 		t.Errorf("%d journals\n%s", w.journals(), log)
 	}
 	// Times that were set by a clock a year ahead are ignored.
 	s := w.subscriptions(feed)[0]
 	s.Errors, s.After = 0, w.clock.Now().Add(365*24*time.Hour)
-	if err := os.WriteFile(filepath.Join(w.h.subs(hashOf(feed)), s.key()), s.text(values.New('\t')), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.h.shared.states.subs(hashOf(feed)), s.key()), s.text(values.New('\t')), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	m.set(200)
@@ -294,7 +294,7 @@ func TestRetryAfterOfAFeed(t *testing.T) {
 			t.Helper()
 			if restarts {
 				w.restart()
-				w.h.hurry()
+				w.h.shared.hurry()
 			}
 			before := reads()
 			w.advance(d)
@@ -360,7 +360,7 @@ func TestNewerDocumentReplacesTheOlder(t *testing.T) {
 		}
 		if restarts {
 			w.restart()
-			w.h.hurry()
+			w.h.shared.hurry()
 			w.settle()
 		}
 		w.subscribe("unsubscribe", w.site.URL+"/left", feed)
@@ -387,7 +387,7 @@ func TestTwoRoundsThatWereInterrupted(t *testing.T) {
 		w.writeJobs((&job{}).line(hashOf(feed), key))
 	}
 	w.restart()
-	w.h.hurry()
+	w.h.shared.hurry()
 	w.settle()
 	if a, b := len(w.notified("/a")), len(w.notified("/b")); a != 1 || b != 1 || w.journals() != 0 {
 		t.Errorf("%d and %d notifications; %d journals", a, b, w.journals())
@@ -423,7 +423,7 @@ func TestContentThatCannotBeReadAgain(t *testing.T) {
 // is memory.
 func TestContentWithoutMemory(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Feeds.MaxBytes = 1000 })
-	w.h.notifier.held = semaphore.NewWeighted(1000)
+	w.h.shared.notifier.held = semaphore.NewWeighted(1000)
 	hold := make(chan struct{})
 	release := sync.OnceFunc(func() { close(hold) })
 	t.Cleanup(release)
@@ -446,7 +446,7 @@ func TestContentWithoutMemory(t *testing.T) {
 	until(t, "the slow delivery", func() bool { return len(w.got("POST", "/slow")) == 1 })
 	all.Go(func() { http.Post(w.server.URL+"/ping", formType, strings.NewReader(encode("url", second))) })
 	until(t, "the second delivery, which waits", func() bool {
-		return slices.ContainsFunc(w.h.log.Recent(), func(e event) bool { return e.What == "resumed" && e.Feed == second })
+		return slices.ContainsFunc(w.h.shared.log.Recent(), func(e event) bool { return e.What == "resumed" && e.Feed == second })
 	})
 	w.feed("/second", strings.Repeat("c", 200))
 	release()
@@ -455,7 +455,7 @@ func TestContentWithoutMemory(t *testing.T) {
 	if got := w.got("POST", "/quick"); len(got) != 1 || got[0].body != strings.Repeat("c", 200) || w.journals() != 0 {
 		t.Errorf("%d deliveries, %d journals", len(got), w.journals())
 	}
-	if !w.h.notifier.held.TryAcquire(1000) {
+	if !w.h.shared.notifier.held.TryAcquire(1000) {
 		t.Error("memory is not released")
 	}
 }
@@ -475,13 +475,13 @@ func TestRunDoesWhatIsDue(t *testing.T) {
 	w.feed("/feed", "three")
 	w.ping(feed)
 	w.clock.Add(time.Hour)
-	w.h.poke()
+	w.h.shared.poke()
 	until(t, "the retry and the postponed ping", func() bool {
 		return len(w.notified("/cb")) >= 2 && w.digest(feed) == digestOf([]byte("three"))
 	})
 	// The sweep of the hour is made even if Run wakes up later.
 	w.clock.Add(25 * time.Hour)
-	w.h.poke()
+	w.h.shared.poke()
 	until(t, "the end of the subscription", func() bool { return len(w.subscriptions(feed)) == 0 })
 }
 
@@ -510,9 +510,9 @@ func TestUpdateDuringARound(t *testing.T) {
 		until(t, "the round", func() bool { return w.journals() == 1 && posts.Load() > 0 })
 	}
 	until(t, "both updates in the table", func() bool {
-		w.h.jobs.mu.Lock()
-		defer w.h.jobs.mu.Unlock()
-		return w.h.jobs.feeds[hashOf(feed)].version == 2
+		w.h.shared.jobs.mu.Lock()
+		defer w.h.shared.jobs.mu.Unlock()
+		return w.h.shared.jobs.feeds[hashOf(feed)].version == 2
 	})
 	release()
 	w.settle()

@@ -19,15 +19,15 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	hash, key := strings.Repeat("a", 40), strings.Repeat("b", 40)
 	w := newWorld(t, nil)
-	j := w.h.jobs
+	j := w.h.shared.jobs
 	update := func() {
 		if _, err := j.update(hash, feedState{}, []string{key}, nil, now); err != nil {
 			t.Fatal(err)
 		}
 		j.hasRecorded(hash)
 	}
-	begin := func() *pass {
-		passes := j.begin(now, time.Hour, nil).passes
+	begin := func() *round {
+		passes := j.begin(now, time.Hour, nil).rounds
 		if len(passes) != 1 {
 			t.Fatalf("%d passes", len(passes))
 		}
@@ -55,7 +55,7 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	hash := strings.Repeat("a", 40)
 	w := newWorld(t, nil)
-	j := w.h.jobs
+	j := w.h.shared.jobs
 	j.compact = 2000
 	var keys []string
 	for i := range 20 {
@@ -66,9 +66,9 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 	}
 	j.hasRecorded(hash)
 	j.compact = 2000
-	for range len(ladder.Steps) {
+	for range len(retrySteps.Steps) {
 		work := j.begin(now, time.Hour, nil)
-		passes, next := work.passes, work.next
+		passes, next := work.rounds, work.next
 		if len(passes) == 0 {
 			now = next
 			continue
@@ -120,12 +120,12 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	hash, keys := strings.Repeat("a", 40), []string{strings.Repeat("b", 40), strings.Repeat("c", 40)}
 	w := newWorld(t, nil)
-	j := w.h.jobs
+	j := w.h.shared.jobs
 	if _, err := j.update(hash, feedState{}, keys, nil, now); err != nil {
 		t.Fatal(err)
 	}
 	j.hasRecorded(hash)
-	passes := j.begin(now, time.Hour, nil).passes
+	passes := j.begin(now, time.Hour, nil).rounds
 	whole := j.log
 	var err error
 	if j.log, _, err = filelog.Open(w.opts.State+"/closed", filelog.Options{}); err != nil {
@@ -151,13 +151,13 @@ func TestPublishOnAFullDisk(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	w.feed("/feed", "two")
-	w.h.jobs.close()
+	w.h.shared.jobs.close()
 	path := w.opts.State + "/jobs"
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // a compacted log cannot replace a directory
 		t.Fatal(err)
 	}
 	r := w.form("/websub", "hub.mode", "publish", "hub.url", feed)
-	if w.h.hurry(); r.status/100 == 2 {
+	if w.h.shared.hurry(); r.status/100 == 2 {
 		t.Errorf("%+v", r)
 	}
 	w.settle()
@@ -166,7 +166,7 @@ func TestPublishOnAFullDisk(t *testing.T) {
 	}
 	err := os.Remove(path)
 	if err == nil {
-		w.h.jobs.log, _, err = filelog.Open(path, filelog.Options{})
+		w.h.shared.jobs.log, _, err = filelog.Open(path, filelog.Options{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -187,13 +187,13 @@ func TestSubscriptionThatChangesDuringAPass(t *testing.T) {
 	w.answer("/first", func(http.ResponseWriter, *http.Request) { began <- true; <-goOn })
 	w.register("/ends", feed)
 	ends := &subscription{Protocol: "http-post", Callback: w.site.URL + "/ends"}
-	w.h.apply(hash, ends.key(), delivered{slow: true}, w.clock.Now()) // slow subscribers come last
+	w.h.shared.states.apply(hash, ends.key(), delivered{slow: true}, w.clock.Now()) // slow subscribers come last
 	before := len(w.notified("/ends"))
 	w.feed("/feed", "two")
 	done := make(chan bool)
 	go func() { w.ping(feed); close(done) }()
 	<-began
-	if _, _, do, err := w.h.apply(hash, ends.key(), unsubscribed{}, w.clock.Now()); do != remove || err != nil {
+	if _, _, do, err := w.h.shared.states.apply(hash, ends.key(), unsubscribed{}, w.clock.Now()); do != remove || err != nil {
 		t.Fatal(do, err)
 	}
 	close(goOn)
@@ -227,13 +227,13 @@ func TestSubscriptionThatCannotBeRead(t *testing.T) {
 			w.register("/first", feed)
 			w.register("/cb", feed)
 			s := &subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}
-			path := filepath.Join(w.h.subs(hashOf(feed)), s.key())
+			path := filepath.Join(w.h.shared.states.subs(hashOf(feed)), s.key())
 			w.feed("/feed", "two")
 			var back func()
 			if during == "at the ping" {
 				back = hidden(t, path)
 			} else {
-				w.h.apply(hashOf(feed), s.key(), delivered{slow: true}, w.clock.Now()) // slow subscribers come last
+				w.h.shared.states.apply(hashOf(feed), s.key(), delivered{slow: true}, w.clock.Now()) // slow subscribers come last
 				w.answer("/first", func(http.ResponseWriter, *http.Request) { back = hidden(t, path) })
 			}
 			w.ping(feed)
@@ -242,7 +242,7 @@ func TestSubscriptionThatCannotBeRead(t *testing.T) {
 				t.Fatalf("%q, %q: %s", w.notified("/first"), w.notified("/cb"), w.log)
 			}
 			back()
-			w.advance(ladder.Steps[0])
+			w.advance(retrySteps.Steps[0])
 			if len(w.notified("/first")) != 1 || len(w.notified("/cb")) != 1 {
 				t.Errorf("%d and %d notifications, want 1 and 1: %s", len(w.notified("/first")), len(w.notified("/cb")), w.log)
 			}
@@ -263,7 +263,7 @@ func TestFeedThatCannotBeLookedUp(t *testing.T) {
 			w.register("/cb", feed)
 			for n, text := range []string{"one", "two"} {
 				w.feed("/feed", text)
-				back := hidden(t, filepath.Join(w.h.states.feed(hashOf(feed)), name))
+				back := hidden(t, filepath.Join(w.h.shared.states.feed(hashOf(feed)), name))
 				w.ping(feed)
 				w.settle()
 				if len(w.notified("/cb")) != 0 {
@@ -285,7 +285,7 @@ func TestKilledBeforeTheDocumentIsRecorded(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
-	record := filepath.Join(w.h.states.feed(hashOf(feed)), "feed")
+	record := filepath.Join(w.h.shared.states.feed(hashOf(feed)), "feed")
 	before, err := os.ReadFile(record)
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestKilledBeforeTheDocumentIsRecorded(t *testing.T) {
 	w.answer("/cb", nil)
 	count := len(w.notified("/cb"))
 	w.start()
-	w.h.hurry()
+	w.h.shared.hurry()
 	w.settle()
 	w.ping(feed)
 	w.settle()
@@ -331,16 +331,16 @@ func TestRefusedDocumentIsRecordedLater(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	hash := hashOf(feed)
-	record := filepath.Join(w.h.states.feed(hash), "feed")
+	record := filepath.Join(w.h.shared.states.feed(hash), "feed")
 	if err := errors.Join(os.Remove(record), os.Mkdir(record, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	two := feedState{URL: feed, Digest: digestOf([]byte("two")), Length: 3, Changed: w.clock.Now()}
-	if _, err := w.h.notifier.publish(hash, two, &document{body: []byte("two")}); err != nil {
+	if _, err := w.h.shared.notifier.publish(hash, two, &document{body: []byte("two")}); err != nil {
 		t.Fatal(err)
 	}
 	w.settle()
-	w.advance(ladder.Steps[0] - time.Second)
+	w.advance(retrySteps.Steps[0] - time.Second)
 	warnings := func() int { return strings.Count(w.log.String(), record) }
 	if n := warnings(); n != 1 {
 		t.Errorf("%d warnings before the second attempt is due: %s", n, w.log)
@@ -352,9 +352,9 @@ func TestRefusedDocumentIsRecordedLater(t *testing.T) {
 	if err := os.Remove(record); err != nil {
 		t.Fatal(err)
 	}
-	w.advance(ladder.Steps[1])
-	if f, err := w.h.readFeed(hash); err != nil || f.Digest != two.Digest || len(w.h.jobs.feeds) != 0 {
-		t.Errorf("%+v, %v, %d feeds with jobs", f, err, len(w.h.jobs.feeds))
+	w.advance(retrySteps.Steps[1])
+	if f, err := w.h.shared.states.readFeed(hash); err != nil || f.Digest != two.Digest || len(w.h.shared.jobs.feeds) != 0 {
+		t.Errorf("%+v, %v, %d feeds with jobs", f, err, len(w.h.shared.jobs.feeds))
 	}
 }
 
@@ -364,15 +364,15 @@ func TestStrikeThatIsNotWritten(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	hash := hashOf(feed)
-	keys, err := w.h.keys(hash)
+	keys, err := w.h.shared.states.keys(hash)
 	if err != nil || len(keys) != 1 {
 		t.Fatal(keys, err)
 	}
-	path := filepath.Join(w.h.subs(hash), keys[0])
+	path := filepath.Join(w.h.shared.states.subs(hash), keys[0])
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	w.h.notifier.conclude(&pass{hash: hash, feed: feed, struck: keys})
+	w.h.shared.notifier.conclude(&round{hash: hash, feed: feed, struck: keys})
 	if !strings.Contains(w.log.String(), "not counted") || !strings.Contains(w.log.String(), path) {
 		t.Error(w.log)
 	}
@@ -384,11 +384,11 @@ func TestResultOfASubscriptionThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, nil)
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
-	keys, err := w.h.keys(hashOf(feed))
+	keys, err := w.h.shared.states.keys(hashOf(feed))
 	if err != nil || len(keys) != 1 {
 		t.Fatalf("%d subscriptions, %v; want 1", len(keys), err)
 	}
-	path := filepath.Join(w.h.subs(hashOf(feed)), keys[0])
+	path := filepath.Join(w.h.shared.states.subs(hashOf(feed)), keys[0])
 	w.answer("/cb", func(rw http.ResponseWriter, r *http.Request) {
 		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 			t.Error(err)

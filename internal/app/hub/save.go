@@ -190,30 +190,30 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	_, caller := h.caller(r)
 	if err := h.users.check(name, params[1].Exact, caller); err != nil {
 		// Do not log the name: it may be the password, in the wrong parameter.
-		h.log.add("refused", "", "saveRss by %s", caller)
+		h.shared.log.add("refused", "", "saveRss by %s", caller)
 		if _, err := os.Stat(h.users.path); err != nil {
-			return "", h.failing(err)
+			return "", h.shared.failing(err)
 		}
 		return "", err
 	}
-	if len(document) > h.opts.MaxSave {
-		return "", rsscloud.Sayf("The feed has more than %s.", humanize.Bytes(int64(h.opts.MaxSave)))
+	if len(document) > h.shared.opts.MaxSave {
+		return "", rsscloud.Sayf("The feed has more than %s.", humanize.Bytes(int64(h.shared.opts.MaxSave)))
 	}
 	if err := wellFormed(document); err != nil {
 		return "", err
 	}
-	dir := filepath.Join(h.dir, "saved", name)
+	dir := filepath.Join(h.shared.states.dir, "saved", name)
 	if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
-		return "", h.failing(err)
+		return "", h.shared.failing(err)
 	}
 	if !params[2].Binary {
 		document = append(document, '\n')
 	}
 	if err := atomicfile.Write(filepath.Join(dir, savedName), document); err != nil {
-		return "", h.failing(err)
+		return "", h.shared.failing(err)
 	}
-	where := h.public(savedPath + url.PathEscape(name) + "/" + savedName)
-	h.log.add("saved", where, "%s", humanize.Bytes(int64(len(document))))
+	where := h.shared.public(savedPath + url.PathEscape(name) + "/" + savedName)
+	h.shared.log.add("saved", where, "%s", humanize.Bytes(int64(len(document))))
 	_, _ = h.pinged(r, where) // the feed is stored, even if nobody can be notified
 	return where, nil
 }
@@ -320,7 +320,7 @@ func kindOf(document []byte) string {
 
 // savedFile returns the file of a feed that is stored here, by its URL. It reports false
 // for other URLs.
-func (h *engine) savedFile(feedURL string) (string, bool) {
+func (h *shared) savedFile(feedURL string) (string, bool) {
 	if h.opts.Public == nil {
 		return "", false
 	}
@@ -331,23 +331,23 @@ func (h *engine) savedFile(feedURL string) (string, bool) {
 	return h.savedBy(rest)
 }
 
-func (h *engine) savedBy(rest string) (string, bool) {
+func (h *shared) savedBy(rest string) (string, bool) {
 	name, file, _ := strings.Cut(rest, "/")
 	if file != savedName || !userName().MatchString(name) {
 		return "", false
 	}
-	return filepath.Join(h.dir, "saved", name, savedName), true
+	return filepath.Join(h.states.dir, "saved", name, savedName), true
 }
 
 // saved serves a stored feed.
 func (h *Hub) saved(w http.ResponseWriter, r *http.Request) {
 	_, rest, _ := strings.Cut(r.URL.Path, savedPath)
-	path, ok := h.savedBy(rest)
+	path, ok := h.shared.savedBy(rest)
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	data, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1)
+	data, err := atomicfile.Read(path, int64(h.shared.opts.MaxSave)+1)
 	fi, serr := os.Stat(path)
 	if err != nil || serr != nil {
 		http.NotFound(w, r)
@@ -357,9 +357,9 @@ func (h *Hub) saved(w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Type", kindOf(data))
 	head.Set("Cache-Control", "no-cache")
 	head.Set("ETag", `"`+digestOf(data)[:32]+`"`)
-	if h.opts.Public != nil {
-		head.Add("Link", fmt.Sprintf(`<%s>; rel="hub"`, h.public("/websub")))
-		head.Add("Link", fmt.Sprintf(`<%s>; rel="self"`, h.public(savedPath+rest)))
+	if h.shared.opts.Public != nil {
+		head.Add("Link", fmt.Sprintf(`<%s>; rel="hub"`, h.shared.public("/websub")))
+		head.Add("Link", fmt.Sprintf(`<%s>; rel="self"`, h.shared.public(savedPath+rest)))
 	}
 	http.ServeContent(w, r, "", fi.ModTime(), bytes.NewReader(data))
 }

@@ -35,8 +35,8 @@ func TestOtherFeedsAreNotLookedAt(t *testing.T) {
 	for i := range 30 {
 		other := fmt.Sprintf("http://f%d.example/", i)
 		w.put(other, 5, func(k int) string { return fmt.Sprintf("http://s%d.example/", k) })
-		watch(w.h.feed(hashOf(other)), unix.IN_OPEN|unix.IN_ACCESS)
-		watch(w.h.subs(hashOf(other)), unix.IN_OPEN|unix.IN_ACCESS)
+		watch(w.h.shared.states.feed(hashOf(other)), unix.IN_OPEN|unix.IN_ACCESS)
+		watch(w.h.shared.states.subs(hashOf(other)), unix.IN_OPEN|unix.IN_ACCESS)
 	}
 	watch(filepath.Join(w.opts.State, "feeds"), unix.IN_ACCESS) // listing all feeds
 	w.register("/cb1", feed)

@@ -41,7 +41,7 @@ func TestEveryTransition(t *testing.T) {
 		from  subscription
 		event any
 		want  subscription
-		do    change
+		do    fileAction
 	}{
 		{"begins", subscription{}, verified{s, time.Hour}, with(s, func(s *subscription) { s.Since, s.Expires = later, later.Add(time.Hour) }), store},
 		{"begins anew, after errors", bad, verified{anew, 2 * time.Hour}, with(anew, func(s *subscription) { s.Since, s.Expires = later, later.Add(2*time.Hour) }), store},
@@ -140,10 +140,10 @@ func TestStateChangedByOthers(t *testing.T) {
 	w.register("/a", feed)
 	w.register("/b", feed)
 	a := subscription{Protocol: "http-post", Callback: w.site.URL + "/a"}
-	if err := os.Remove(filepath.Join(w.h.subs(hashOf(feed)), a.key())); err != nil {
+	if err := os.Remove(filepath.Join(w.h.shared.states.subs(hashOf(feed)), a.key())); err != nil {
 		t.Fatal(err)
 	}
-	junk := filepath.Join(w.h.subs(hashOf(feed)), strings.Repeat("0", 40))
+	junk := filepath.Join(w.h.shared.states.subs(hashOf(feed)), strings.Repeat("0", 40))
 	if err := os.WriteFile(junk, []byte("garbage\n\x00"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 	w.register("/cb", feed)
 	hash := hashOf(feed)
 	s := subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}
-	files := []string{filepath.Join(w.h.feed(hash), "feed"), filepath.Join(w.h.subs(hash), s.key())}
+	files := []string{filepath.Join(w.h.shared.states.feed(hash), "feed"), filepath.Join(w.h.shared.states.subs(hash), s.key())}
 	for _, path := range files {
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -192,7 +192,7 @@ func TestStateOfAnotherVersion(t *testing.T) {
 	// A subscriber is notified that has unknown words beside it in the log.
 	w.writeJobs((&job{}).line(hash, s.key()) + hash + "\tfrobnicated\t2\nversion\t2\n")
 	w.restart()
-	w.h.hurry()
+	w.h.shared.hurry()
 	w.settle()
 	if got := w.notified("/cb"); len(got) != 1 || w.journals() != 1 {
 		t.Errorf("%v, %d", got, w.journals())
@@ -223,13 +223,13 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	log := filepath.Join(w.opts.State, "jobs")
-	w.h.jobs.close()
+	w.h.shared.jobs.close()
 	w.feed("/feed", "two")
 	if r := w.ping(feed); !strings.Contains(r.body, `success="false" msg="This hub cannot store it now`) || !strings.Contains(w.log.String(), log) {
 		t.Errorf("%s\n%s", r.body, w.log)
 	}
 	var err error
-	if w.h.jobs, err = openJobs(w.opts.State, w.clock.Now()); err != nil {
+	if w.h.shared.jobs, err = openJobs(w.opts.State, w.clock.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if r := w.register("/later", feed); !strings.Contains(r.body, `success="true"`) {
@@ -302,7 +302,7 @@ func TestRoundThatWasInterrupted(t *testing.T) {
 	w.h.Close()
 	close(hold)
 	w.start()
-	w.h.hurry()
+	w.h.shared.hurry()
 	w.settle()
 	twice := 0
 	for i := range n {
@@ -323,7 +323,7 @@ func TestRoundThatWasInterrupted(t *testing.T) {
 	// The next hub does not begin the round anew.
 	before := len(w.calls)
 	w.restart()
-	w.h.hurry()
+	w.h.shared.hurry()
 	w.settle()
 	if len(w.calls) != before {
 		t.Error("once more")
@@ -336,7 +336,7 @@ func TestTemporaryFilesOfAKill(t *testing.T) {
 	feed := w.feed("/feed", "one")
 	w.register("/cb", feed)
 	key := w.subscriptions(feed)[0]
-	subs := w.h.subs(hashOf(feed))
+	subs := w.h.shared.states.subs(hashOf(feed))
 	if err := os.Remove(filepath.Join(subs, key.key())); err != nil {
 		t.Fatal(err)
 	}
@@ -346,11 +346,11 @@ func TestTemporaryFilesOfAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if w.h.subscribedTo(hashOf(feed)) {
+	if w.h.shared.states.subscribedTo(hashOf(feed)) {
 		t.Error("a temporary file counts as a subscription")
 	}
 	w.restart()
-	w.h.hurry()
+	w.h.shared.hurry()
 	if w.h.sweep(true); len(w.tree()) != 0 {
 		t.Errorf("files left: %v: %s", w.tree(), w.log)
 	}
@@ -364,7 +364,7 @@ func TestJournalsThatAreDamaged(t *testing.T) {
 	hash, key := hashOf(feed), (&subscription{Protocol: "http-post", Callback: w.site.URL + "/cb"}).key()
 	w.writeJobs("\n\t\n" + hash + "\n" + hash + "\t" + key[:20] + "\n" + hash + "\t../../../../etc\t0\t\n" + (&job{}).line(hash, key) + hash + "\t" + key[:20])
 	w.restart()
-	w.h.hurry()
+	w.h.shared.hurry()
 	w.settle()
 	if got := w.notified("/cb"); len(got) != 1 {
 		t.Errorf("notified %d times: %s", len(got), w.log)
@@ -402,7 +402,7 @@ func TestSlowSubscribersDelayNobody(t *testing.T) {
 		}
 		return true
 	})
-	w.h.stop()
+	w.h.shared.background.stop()
 }
 
 // Pings that arrive while a feed is read are not lost: the feed is read once more.
@@ -464,7 +464,7 @@ func TestFeedThatBreaksOff(t *testing.T) {
 // The hub works behind a proxy that keeps the path of the public URL, or removes it.
 func TestPublicURLWithAPath(t *testing.T) {
 	w := newWorld(t, nil)
-	w.h.opts.Public = w.h.opts.Public.JoinPath("/my/hub")
+	w.h.shared.opts.Public = w.h.shared.opts.Public.JoinPath("/my/hub")
 	feed := w.feed("/feed", "one")
 	for _, path := range []string{"/ping", "/my/hub/ping", "/My/Hub/RssCloud/Ping/"} {
 		if r := w.form(path, "url", feed); !strings.Contains(r.body, `success="true"`) {
@@ -497,7 +497,7 @@ func TestPingGap(t *testing.T) {
 	wantNotifications := func(want int, what string) {
 		t.Helper()
 		want += first
-		w.h.due()
+		w.h.shared.due()
 		if w.settle(); len(w.notified("/cb")) != want {
 			t.Errorf("%s: notified %d times", what, len(w.notified("/cb")))
 		}
@@ -524,7 +524,7 @@ func TestPingGap(t *testing.T) {
 			t.Error(r.body)
 		}
 		w.restart()
-		w.h.hurry()
+		w.h.shared.hurry()
 		wantNotifications(before, "just after the start")
 		w.clock.Add(later)
 		wantNotifications(before+1, "by the next hub")
@@ -532,7 +532,7 @@ func TestPingGap(t *testing.T) {
 			t.Errorf("pings left: %v", list)
 		}
 		w.restart()
-		w.h.hurry()
+		w.h.shared.hurry()
 		wantNotifications(before+1, "by the third hub")
 		w.clock.Add(time.Hour)
 	}
@@ -675,12 +675,12 @@ func scaled(few, many int) int {
 func (w *world) put(feed string, n int, callback func(int) string) {
 	w.t.Helper()
 	hash := hashOf(feed)
-	if err := os.MkdirAll(w.h.subs(hash), 0o700); err != nil {
+	if err := os.MkdirAll(w.h.shared.states.subs(hash), 0o700); err != nil {
 		w.t.Fatal(err)
 	}
 	for i := range n {
 		s := subscription{Callback: callback(i), Protocol: rsscloud.HTTPPost, Feed: feed, Caller: fmt.Sprintf("192.0.2.%d", i%250), Since: w.clock.Now(), Expires: w.clock.Now().Add(CloudExpire)}
-		if err := os.WriteFile(filepath.Join(w.h.subs(hash), s.key()), s.text(values.New('\t')), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(w.h.shared.states.subs(hash), s.key()), s.text(values.New('\t')), 0o600); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -696,7 +696,7 @@ func TestManySubscribersOfOneFeed(t *testing.T) {
 	quick.Config.Handler = s.Handler
 	feed := w.feed("/feed", "one")
 	w.put(feed, n, func(i int) string { return fmt.Sprintf("%s/%d", quick.URL, i) })
-	w.h.writeFeed(hashOf(feed), feedState{URL: feed, Digest: "x"})
+	w.h.shared.states.writeFeed(hashOf(feed), feedState{URL: feed, Digest: "x"})
 	begin := time.Now()
 	w.ping(feed)
 	w.settle()
@@ -718,7 +718,7 @@ func TestManySubscriptionsInTheState(t *testing.T) {
 	}
 	feed := w.feed("/feed", "one")
 	w.put(feed, 10, func(i int) string { return fmt.Sprintf("%s/cb%d", w.site.URL, i) })
-	w.h.writeFeed(hashOf(feed), feedState{URL: feed, Digest: "x"})
+	w.h.shared.states.writeFeed(hashOf(feed), feedState{URL: feed, Digest: "x"})
 	begin := time.Now()
 	w.restart()
 	stop := w.run()
@@ -736,7 +736,7 @@ func TestManySubscriptionsInTheState(t *testing.T) {
 	// Counting the subscriptions in the background reads all of them, which takes longer.
 	for range scaled(1, 20) {
 		if within(time.Minute, func() bool {
-			return w.h.counts.get() == feeds*each+10
+			return w.h.shared.counts.get() == feeds*each+10
 		}) {
 			t.Logf("counted after %s", time.Since(begin))
 			return
@@ -801,7 +801,7 @@ func TestSavedDocumentAsBase64(t *testing.T) {
 		}
 	}
 	if w.settle(); len(w.notified("/cb")) != 2 {
-		t.Errorf("%d notifications for the longest document: %+v", len(w.notified("/cb")), w.h.log.Recent())
+		t.Errorf("%d notifications for the longest document: %+v", len(w.notified("/cb")), w.h.shared.log.Recent())
 	}
 	for document, want := range map[string]string{
 		"<param><value><base64>a!b</base64></value></param>":        "base64",

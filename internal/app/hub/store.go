@@ -207,7 +207,7 @@ func (st states) notifiable(hash string, keys []string, now time.Time) (list []s
 // subscription before and after. Without a subscription, only verified succeeds. The change is
 // durable when apply returns: a file that is replaced without a sync may be empty after a power
 // cut, and the subscription would be lost.
-func (st states) apply(hash, key string, event any, now time.Time) (was, is subscription, do change, err error) {
+func (st states) apply(hash, key string, event any, now time.Time) (was, is subscription, do fileAction, err error) {
 	_, begins := event.(verified)
 	err = st.locked(hash, begins, func() error {
 		var v *values.Values

@@ -23,7 +23,7 @@ const (
 	MinLease     = time.Minute
 	MaxLease     = 30 * 24 * time.Hour
 	DefaultLease = 10 * 24 * time.Hour
-	// strikes is the number of failed ladders in a row after which an rssCloud subscriber
+	// strikes is the number of failed series of attempts in a row after which an rssCloud subscriber
 	// is no longer notified.
 	strikes = 3
 	// mostAfter is the longest Retry-After that is respected: news must arrive while they
@@ -38,8 +38,8 @@ const (
 //
 //	verified      begins, or begins anew
 //	delivered     resets the count of errors
-//	failed        an attempt has failed; its ladder goes on
-//	struck        a whole ladder has failed; after three, an rssCloud subscriber is not notified
+//	failed        an attempt has failed; its series of attempts goes on
+//	struck        a whole series of attempts has failed; after three, an rssCloud subscriber is not notified
 //	unsubscribed  ends
 type subscription struct {
 	Callback  string // URL
@@ -50,7 +50,7 @@ type subscription struct {
 	Caller    string // address of the caller who registered it
 	Since     time.Time
 	Expires   time.Time
-	Errors    int // failed ladders in a row
+	Errors    int // failed series of attempts in a row
 	Failed    time.Time
 	Error     string // error of the last attempt, one line
 	Slow      bool   // the last attempt took longer than [handOver]
@@ -104,22 +104,22 @@ type (
 		after time.Duration
 		slow  bool
 	}
-	// struck means that all attempts of a ladder have failed.
+	// struck means that all attempts of a series have failed.
 	struck struct{}
 	// unsubscribed means that the subscriber has ended the subscription.
 	unsubscribed struct{}
 )
 
-// change is the action on the file of a subscription after an event.
-type change int
+// fileAction is the action on the file of a subscription after an event.
+type fileAction int
 
 const (
-	keep   change = iota // keep the file
-	store                // write the file
-	remove               // remove the file
+	keep   fileAction = iota // keep the file
+	store                    // write the file
+	remove                   // remove the file
 )
 
-func (s subscription) on(event any, now time.Time) (subscription, change) {
+func (s subscription) on(event any, now time.Time) (subscription, fileAction) {
 	switch e := event.(type) {
 	case verified:
 		s = e.as
@@ -152,7 +152,7 @@ func (s *subscription) wants(now time.Time) bool {
 	return !s.givenUp() && now.Before(s.Expires)
 }
 
-// givenUp reports whether too many ladders have failed. This never ends a WebSub
+// givenUp reports whether too many series of attempts have failed. This never ends a WebSub
 // subscription: "The hub MUST keep the subscription active until the end of the lease
 // duration" (section 7).
 func (s *subscription) givenUp() bool { return s.Protocol != WebSub && s.Errors >= strikes }

@@ -245,7 +245,7 @@ func TestWalkthroughPingViaREST(t *testing.T) {
 	if r := w.form("/ping"); !strings.Contains(r.body, `success="false" msg="The following parameters were missing from the request body: url."`) {
 		t.Errorf("%+v", r)
 	}
-	if events := w.h.log.Recent(); len(events) != 7 || events[2].What != "unread" || events[3].What != "pinged" || events[3].Feed != feed {
+	if events := w.h.shared.log.Recent(); len(events) != 7 || events[2].What != "unread" || events[3].What != "pinged" || events[3].Feed != feed {
 		t.Errorf("%+v", events)
 	}
 	if r := w.do("GET", "/ping", "", ""); r.status != 405 || r.header.Get("Allow") != "POST" {
@@ -334,7 +334,7 @@ func TestWalkthroughThreeConsecutiveErrors(t *testing.T) {
 	update := func() { n++; w.feed("/feed", fmt.Sprint(n)); w.ping(feed) }
 	fail := func() {
 		update()
-		for _, d := range ladder.Steps {
+		for _, d := range retrySteps.Steps {
 			w.advance(d)
 		}
 	}
@@ -357,7 +357,7 @@ func TestWalkthroughThreeConsecutiveErrors(t *testing.T) {
 		t.Error("dropped at the start")
 	}
 	w.h.sweep(true)
-	if list := w.subscriptions(feed); len(list) != 1 || list[0].Callback != w.site.URL+"/ok" || w.h.counts.get() != 1 {
+	if list := w.subscriptions(feed); len(list) != 1 || list[0].Callback != w.site.URL+"/ok" || w.h.shared.counts.get() != 1 {
 		t.Errorf("%+v", list)
 	}
 	if len(w.notified("/ok")) != n {
@@ -490,7 +490,7 @@ func TestWalkthroughYouShouldSeeThemInTheLog(t *testing.T) {
 	w.ping(feed)
 	u, _ := url.Parse(w.site.URL)
 	var said []string
-	for _, e := range slices.Backward(w.h.log.Recent()) {
+	for _, e := range slices.Backward(w.h.shared.log.Recent()) {
 		said = append(said, e.What)
 		if e.Feed != feed || (e.What == "subscribed" || e.What == "notified" || e.What == "failed" || e.What == "untried") && !strings.HasPrefix(e.About, u.Host) {
 			t.Errorf("%+v", e)

@@ -164,8 +164,8 @@ func TestWebSubUnsubscription(t *testing.T) {
 			}
 		}
 		got := w.got("GET", "/cb")
-		if len(w.subscriptions(feed)) != 0 || w.h.counts.get() != 0 || len(got) != 3*(i+1) {
-			t.Fatalf("%q: %d subscriptions counted, %+v", lease, w.h.counts.get(), got)
+		if len(w.subscriptions(feed)) != 0 || w.h.shared.counts.get() != 0 || len(got) != 3*(i+1) {
+			t.Fatalf("%q: %d subscriptions counted, %+v", lease, w.h.shared.counts.get(), got)
 		}
 		for _, c := range got[len(got)-2:] {
 			if q, _ := url.ParseQuery(c.query); q.Get("hub.mode") != "unsubscribe" || q.Get("hub.topic") != feed || q.Get("hub.challenge") == "" || q.Has("hub.lease_seconds") {
@@ -275,7 +275,7 @@ func TestWebSubSubscriptionIsKeptUntilTheEndOfTheLease(t *testing.T) {
 		w.clock.Add(2 * time.Hour)
 		w.h.sweep(true)
 	}
-	if list := w.subscriptions(feed); len(list) != 1 || list[0].Errors != 1 || w.h.counts.get() != 1 || len(w.got("POST", "/cb")) != 9 {
+	if list := w.subscriptions(feed); len(list) != 1 || list[0].Errors != 1 || w.h.shared.counts.get() != 1 || len(w.got("POST", "/cb")) != 9 {
 		t.Fatalf("%+v, %d tries", list, len(w.got("POST", "/cb")))
 	}
 	m.set(200)

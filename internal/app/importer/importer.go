@@ -24,7 +24,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/marks"
 	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/protocol/importfmt"

@@ -9,7 +9,6 @@ import (
 	"github.com/lektordir/lektor/internal/dir/stage"
 	"github.com/lektordir/lektor/internal/feeds/feedstage"
 	"github.com/lektordir/lektor/internal/feeds/marks"
-
 	"github.com/lektordir/lektor/internal/protocol/importfmt"
 )
 
@@ -78,7 +77,7 @@ func entryOf(k importfmt.Kept, base string) (e feedconv.Entry, ok bool) {
 
 // deliver delivers the entries of another reader that were never delivered, and returns their
 // number. t keeps the lock of the feed, also after an error.
-func (m *mover) deliver(ctx context.Context, t *stage.Txn, src *source, base string, kept []importfmt.Kept) (n int,
+func (m *mover) deliver(ctx context.Context, t *stage.Stager, src *source, base string, kept []importfmt.Kept) (n int,
 	err error) {
 	read := make([]marks.Mark, len(kept))
 	for i, k := range kept {

@@ -40,12 +40,12 @@ const (
 	// DefaultCooldown is the minimum time between two due markers of a feed.
 	DefaultCooldown = 10 * time.Second
 
-	perBatch  = 20 // feeds in a request; more exceed the limit of some hubs
-	atOnce    = 64 // hubs that are asked at once
-	rescan    = time.Minute
-	noteEvery = 20 * time.Second // how often the heard file is written
-	settle    = 300 * time.Millisecond
-	pollEvery = 5 * time.Second
+	perBatch   = 20 // feeds in a request; more exceed the limit of some hubs
+	atOnce     = 64 // hubs that are asked at once
+	rescan     = time.Minute
+	noteEvery  = 20 * time.Second // how often the heard file is written
+	collectFor = 300 * time.Millisecond
+	pollEvery  = 5 * time.Second
 	// leaveAgain is the time after which a marker that could not be written, for example
 	// on a full disk, is tried again; a longer cooldown takes precedence.
 	leaveAgain = 5 * time.Second
@@ -260,7 +260,7 @@ func (l *Listener) Run(ctx context.Context) error {
 		return left <= 0 || left > every
 	}
 	dirty := map[string]bool{}
-	var settled <-chan time.Time
+	var collected <-chan time.Time
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -276,11 +276,11 @@ func (l *Listener) Run(ctx context.Context) error {
 		case <-l.wake:
 		case dir := <-w.Changed:
 			dirty[l.hashOf(dir)] = true
-			if settled == nil {
-				settled = time.After(settle)
+			if collected == nil {
+				collected = time.After(collectFor)
 			}
-		case <-settled:
-			settled = nil
+		case <-collected:
+			collected = nil
 			l.reload(dirty)
 			clear(dirty)
 		case <-timer.C:

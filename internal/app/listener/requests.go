@@ -238,7 +238,7 @@ func (x *exchange) each(ctx context.Context) {
 
 // enrolment is the registration of a batch with a cloud.
 type enrolment struct {
-	*exchange
+	exchange      *exchange
 	back          rsscloud.Callback
 	urls, aliases []string // URLs of the feeds, and their aliases
 	current       *asking
@@ -246,7 +246,7 @@ type enrolment struct {
 }
 
 func (x *enrolment) register(ctx context.Context, urls ...string) error {
-	return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, x.back, urls)
+	return rsscloud.Register(ctx, x.exchange.client, x.exchange.batch.offer.cloud, x.back, urls)
 }
 
 // cloud registers feeds with a cloud: all by one request, or one by one if the cloud does
@@ -284,21 +284,21 @@ func (x *exchange) cloud(ctx context.Context) {
 func (x *enrolment) registerTogether(ctx context.Context) bool {
 	err := x.register(ctx, x.urls...)
 	if err != nil && !isA[*fetch.RefusedError](err) {
-		for _, f := range x.batch.feeds {
-			_ = x.end(ctx, f, err, false)
+		for _, f := range x.exchange.batch.feeds {
+			_ = x.exchange.end(ctx, f, err, false)
 		}
 		return false
 	}
 	// Many clouds answer success although they took only one of the URLs.
-	for _, f := range x.batch.feeds {
-		if err == nil && x.heard(x.current, f) {
+	for _, f := range x.exchange.batch.feeds {
+		if err == nil && x.exchange.heard(x.current, f) {
 			x.accepted[f] = true
-			_ = x.end(ctx, f, nil, false)
+			_ = x.exchange.end(ctx, f, nil, false)
 		}
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.hub(x.batch.offer.hub).single = len(x.accepted) < len(x.urls)
+	x.exchange.mu.Lock()
+	defer x.exchange.mu.Unlock()
+	x.exchange.hub(x.exchange.batch.offer.hub).single = len(x.accepted) < len(x.urls)
 	return true
 }
 
@@ -306,7 +306,7 @@ func (x *enrolment) registerTogether(ctx context.Context) bool {
 func (x *enrolment) registerSingly(ctx context.Context) {
 	var fatal error
 	missed := 0
-	for i, f := range x.batch.feeds {
+	for i, f := range x.exchange.batch.feeds {
 		if ctx.Err() != nil {
 			return
 		}
@@ -334,7 +334,7 @@ func (x *enrolment) registerSingly(ctx context.Context) {
 				missed = -len(x.urls)
 			}
 		}
-		_ = x.end(ctx, f, err, err == nil && !x.heard(x.current, f))
+		_ = x.exchange.end(ctx, f, err, err == nil && !x.exchange.heard(x.current, f))
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
-
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/http/fetch"

@@ -35,13 +35,13 @@ func Interruptible[T any](ctx context.Context, f func() (T, error)) (T, error) {
 // A signal such as ^C may end the writer of the input, too. Then the input ends while the same
 // signal is on its way to this process, and Read fails instead of returning io.EOF.
 func NewReader(ctx context.Context, r io.Reader) io.Reader {
-	if same, ok := r.(*reader); ok && same.ctx == ctx {
+	if same, ok := r.(*stdinReader); ok && same.ctx == ctx {
 		return r
 	}
-	return &reader{ctx: ctx, Reader: r}
+	return &stdinReader{ctx: ctx, Reader: r}
 }
 
-type reader struct {
+type stdinReader struct {
 	io.Reader
 	ctx context.Context
 	buf []byte // buffer of a read that may outlive its caller
@@ -49,7 +49,7 @@ type reader struct {
 	err error
 }
 
-func (r *reader) Read(p []byte) (int, error) {
+func (r *stdinReader) Read(p []byte) (int, error) {
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
 	}
@@ -59,9 +59,9 @@ func (r *reader) Read(p []byte) (int, error) {
 		}
 		n, err := Interruptible(r.ctx, func() (int, error) { return r.Reader.Read(r.buf) })
 		r.got, r.err = r.buf[:n], err
-		if settle, ok := r.ctx.Value(settleKey{}).(func()); ok && err == io.EOF {
+		if handleSent, ok := r.ctx.Value(signalsKey{}).(func()); ok && err == io.EOF {
 			// A signal that ended the writer may be on its way to this process.
-			if settle(); r.ctx.Err() != nil {
+			if handleSent(); r.ctx.Err() != nil {
 				r.got, r.err = nil, context.Cause(r.ctx)
 			}
 		}
@@ -87,7 +87,7 @@ const grace = 10 * time.Millisecond
 // data.
 func ReadAll(ctx context.Context, in io.Reader, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(NewReader(ctx, in), limit+1))
-	if err == nil && ctx.Value(settleKey{}) != nil {
+	if err == nil && ctx.Value(signalsKey{}) != nil {
 		// A thread may have received a signal without passing it on yet. Without a pause, half an
 		// entry might be delivered.
 		select {

@@ -72,9 +72,9 @@ func Main(app *cli.App, args []string) int {
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	settle, stop := watchSignals(cancel)
+	handleSent, stop := watchSignals(cancel)
 	defer stop()
-	ctx = context.WithValue(ctx, settleKey{}, settle)
+	ctx = context.WithValue(ctx, signalsKey{}, handleSent)
 
 	out := &output{Writer: app.Writer, broken: func() { cancel(errPipe) }}
 	app.Writer = out
@@ -123,18 +123,18 @@ func (e signalError) Error() string { return "stopped by signal: " + e.Signal.St
 // errPipe is the cause of a context that ended because the reader of stdout closed it.
 var errPipe = errors.New("nobody reads the output any more")
 
-// settleKey is the key of the function settle in the context, see [watchSignals].
-type settleKey struct{}
+// signalsKey is the key of the function handleSent in the context, see [watchSignals].
+type signalsKey struct{}
 
 // watchSignals ends the context at the first SIGINT, SIGTERM or SIGHUP. Then it stops catching them,
 // so that a second one kills the process. If SIGHUP is ignored, as by nohup, it stays ignored.
 // SIGPIPE is caught and dropped, not ignored: a pager or a filter command would inherit an ignored
 // signal.
 //
-// settle returns when signals that were sent before have ended the context. To find out, it sends
+// handleSent returns when signals that were sent before have ended the context. To find out, it sends
 // SIGWINCH, which has no effect. The kernel and the runtime deliver the pending signal with the
 // lowest number first, and SIGWINCH has a higher number than the other signals.
-func watchSignals(cancel context.CancelCauseFunc) (settle, stop func()) {
+func watchSignals(cancel context.CancelCauseFunc) (handleSent, stop func()) {
 	c := make(chan os.Signal, 8)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -142,7 +142,7 @@ func watchSignals(cancel context.CancelCauseFunc) (settle, stop func()) {
 	}
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
-	done, ended, settled := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	done, ended, handled := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	go func() {
 		defer close(ended)
 		for {
@@ -154,7 +154,7 @@ func watchSignals(cancel context.CancelCauseFunc) (settle, stop func()) {
 					return
 				}
 				select {
-				case settled <- struct{}{}:
+				case handled <- struct{}{}:
 				default:
 				}
 			case <-done:
@@ -162,18 +162,18 @@ func watchSignals(cancel context.CancelCauseFunc) (settle, stop func()) {
 			}
 		}
 	}()
-	settle = func() {
+	handleSent = func() {
 		signal.Notify(c, syscall.SIGWINCH)
 		if err := syscall.Kill(os.Getpid(), syscall.SIGWINCH); err != nil {
 			return
 		}
 		select {
-		case <-settled:
+		case <-handled:
 		case <-ended:
 		case <-time.After(time.Second): // SIGWINCH is blocked
 		}
 	}
-	return settle, func() {
+	return handleSent, func() {
 		signal.Stop(c)
 		signal.Stop(pipe)
 		close(done)

@@ -52,7 +52,7 @@ func StreamsOf(c *cli.Context) *Streams {
 // otherwise nil.
 func (s *Streams) InFile() *os.File {
 	in := s.In
-	if r, ok := in.(*reader); ok {
+	if r, ok := in.(*stdinReader); ok {
 		in = r.Reader
 	}
 	f, _ := in.(*os.File)

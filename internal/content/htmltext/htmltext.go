@@ -58,9 +58,9 @@ func Lay(content []byte, mimeType string, o Options) Document {
 	}
 	switch KindOf(mimeType, content) {
 	case HTML:
-		r := &renderer{lines: lines{o: o}, footnotes: newFootnotes(o)}
+		r := &renderer{out: lines{o: o}, notes: newFootnotes(o)}
 		r.html(Shown(content))
-		d = Document{Text: r.finish(), Links: r.urls, Pictures: r.pictures}
+		d = Document{Text: r.finish(), Links: r.notes.urls, Pictures: r.notes.pictures}
 	case Plain:
 		d.Text = plainText(content, o)
 	default:

@@ -26,8 +26,8 @@ const (
 
 // renderer lays out one document. Text is collected in para, and written at the end of a block.
 type renderer struct {
-	lines
-	footnotes
+	out   lines
+	notes footnotes
 
 	para     []byte // the paragraph so far; \n breaks the line
 	heading  int    // level if the paragraph is a heading, else 0
@@ -150,7 +150,7 @@ func (r *renderer) start(t startTag) {
 	if n := t.name; len(n) == 2 && n[0] == 'h' && n[1] >= '1' && n[1] <= '6' {
 		r.heading = int(n[1] - '0')
 	}
-	if t.name == "table" && !r.o.Bare && r.pre == 0 {
+	if t.name == "table" && !r.out.o.Bare && r.out.pre == 0 {
 		r.table = &table{}
 	}
 }
@@ -161,39 +161,39 @@ func (r *renderer) startFrame(t startTag) bool {
 	switch t.name {
 	case "hr":
 		r.block(2)
-		if !r.o.Bare {
-			r.para = append(r.para, strings.Repeat("-", min(r.room(), 40))...)
+		if !r.out.o.Bare {
+			r.para = append(r.para, strings.Repeat("-", min(r.out.room(), 40))...)
 			r.block(2)
 		}
 	case "ul", "ol":
 		gap := 2
-		if r.within("li") {
+		if r.out.within("li") {
 			gap = 1
 		}
 		r.block(gap)
-		r.push(r.listFrame(t))
+		r.out.push(r.listFrame(t))
 	case "li":
 		r.block(1)
-		r.pop("li", "ul", "ol")
+		r.out.pop("li", "ul", "ol")
 		r.item(t.attrs)
 	case "dl":
 		r.block(2)
-		r.push(frame{tag: "dl"})
+		r.out.push(frame{tag: "dl"})
 	case "dt":
 		r.block(1)
-		r.pop("dd", "dl")
+		r.out.pop("dd", "dl")
 	case "dd":
 		r.block(1)
-		r.pop("dd", "dl")
-		r.push(frame{tag: "dd", prefix: "    "})
+		r.out.pop("dd", "dl")
+		r.out.push(frame{tag: "dd", prefix: "    "})
 	case "blockquote":
 		r.block(2)
-		r.push(frame{tag: t.name, prefix: "> "})
+		r.out.push(frame{tag: t.name, prefix: "> "})
 	case "pre", "xmp", "listing", "plaintext":
 		r.block(2)
-		r.push(frame{tag: "pre", prefix: "    "})
-		r.pre++
-		r.preHead = true
+		r.out.push(frame{tag: "pre", prefix: "    "})
+		r.out.pre++
+		r.out.preHead = true
 	default:
 		return false
 	}
@@ -207,7 +207,7 @@ func (r *renderer) startInline(t startTag) bool {
 		r.newline()
 	case "a":
 		r.endLink()
-		if r.link.target = r.target(t.attrs["href"]); r.link.target != "" {
+		if r.link.target = r.notes.target(t.attrs["href"]); r.link.target != "" {
 			r.link.from = len(r.para)
 			r.link.text.Reset()
 		}
@@ -271,29 +271,29 @@ func (r *renderer) end(tag string) {
 	switch tag {
 	case "ul", "ol":
 		r.block(1)
-		r.pop(tag)
-		if !r.within("li") {
-			r.gap = 2
+		r.out.pop(tag)
+		if !r.out.within("li") {
+			r.out.gap = 2
 		}
 	case "li":
 		r.block(1)
-		r.pop("li", "ul", "ol")
+		r.out.pop("li", "ul", "ol")
 	case "dl":
 		r.block(2)
-		r.pop("dl")
+		r.out.pop("dl")
 	case "dd":
 		r.block(1)
-		r.pop("dd", "dl")
+		r.out.pop("dd", "dl")
 	case "dt":
 		r.block(1)
 	case "blockquote":
 		r.block(2)
-		r.pop(tag)
+		r.out.pop(tag)
 	case "pre", "xmp", "listing", "plaintext":
-		if r.pre > 0 {
+		if r.out.pre > 0 {
 			r.block(2)
-			r.pre--
-			r.pop("pre")
+			r.out.pre--
+			r.out.pop("pre")
 		}
 	case "br": // </br> is a <br>
 		r.newline()
@@ -339,8 +339,8 @@ func (r *renderer) endStruck() {
 // item opens an item of the innermost list.
 func (r *renderer) item(attrs map[string]string) {
 	marker := "• "
-	for i := len(r.frames) - 1; i >= 0; i-- {
-		f := &r.frames[i]
+	for i := len(r.out.frames) - 1; i >= 0; i-- {
+		f := &r.out.frames[i]
 		if f.tag == "ul" {
 			break
 		}
@@ -351,10 +351,10 @@ func (r *renderer) item(attrs map[string]string) {
 			break
 		}
 	}
-	if r.o.Bare {
+	if r.out.o.Bare {
 		marker = ""
 	}
-	r.push(frame{tag: "li", first: marker, prefix: strings.Repeat(" ", utf8.RuneCountInString(marker))})
+	r.out.push(frame{tag: "li", first: marker, prefix: strings.Repeat(" ", utf8.RuneCountInString(marker))})
 }
 
 func abs(n int) int { return max(n, -n) }
@@ -364,7 +364,7 @@ func (r *renderer) text(s string) {
 	if s == "" || r.ruby == "rp" { // rp has parentheses for browsers without ruby
 		return
 	}
-	if body := strings.TrimLeft(s, " \t\r\n\f"); r.deleted > 0 && !r.struck && !r.o.Bare && body != "" {
+	if body := strings.TrimLeft(s, " \t\r\n\f"); r.deleted > 0 && !r.struck && !r.out.o.Bare && body != "" {
 		if len(body) < len(s) {
 			r.inline(" ")
 		}
@@ -372,11 +372,11 @@ func (r *renderer) text(s string) {
 		r.struck = true
 		s = body
 	}
-	if r.pre > 0 {
-		if r.preHead {
+	if r.out.pre > 0 {
+		if r.out.preHead {
 			// HTML ignores the newline right after <pre>.
 			s = strings.TrimPrefix(s, "\n")
-			r.preHead = false
+			r.out.preHead = false
 		}
 		r.para = append(r.para, s...)
 		if r.link.target != "" {
@@ -399,7 +399,7 @@ func (r *renderer) text(s string) {
 
 // inline adds generated text to the paragraph.
 func (r *renderer) inline(s string) {
-	if r.pre > 0 {
+	if r.out.pre > 0 {
 		r.para = append(r.para, s...)
 		return
 	}
@@ -423,7 +423,7 @@ func (r *renderer) collapse(s string) {
 
 // newline handles <br>.
 func (r *renderer) newline() {
-	if r.pre == 0 {
+	if r.out.pre == 0 {
 		r.para = bytes.TrimRight(r.para, " ")
 		// Many <br> in a row count as two.
 		if n := len(r.para); n >= 2 && r.para[n-1] == '\n' && r.para[n-2] == '\n' {
@@ -438,10 +438,10 @@ func (r *renderer) block(gap int) {
 	r.spill()
 	r.flush()
 	r.heading = 0
-	if n := len(r.frames); n > 0 && r.frames[n-1].tag == "li" && r.frames[n-1].first != "" {
+	if n := len(r.out.frames); n > 0 && r.out.frames[n-1].tag == "li" && r.out.frames[n-1].first != "" {
 		return // the first paragraph of an item is beside its mark
 	}
-	r.gap = max(r.gap, gap)
+	r.out.gap = max(r.out.gap, gap)
 }
 
 // flush writes the paragraph.
@@ -455,13 +455,13 @@ func (r *renderer) flush() {
 	text := string(r.para)
 	r.para = r.para[:0]
 	r.link.from = 0
-	if r.pre > 0 {
+	if r.out.pre > 0 {
 		text = strings.Trim(strings.TrimRight(text, " \t\n"), "\n")
 		if strings.TrimSpace(text) == "" {
 			return
 		}
 		for line := range strings.SplitSeq(text, "\n") {
-			r.line(expandTabs(strings.TrimRight(line, " \t\r")))
+			r.out.line(expandTabs(strings.TrimRight(line, " \t\r")))
 		}
 		return
 	}
@@ -472,18 +472,18 @@ func (r *renderer) flush() {
 	widest := 0
 	for part := range strings.SplitSeq(text, "\n") {
 		room := 0
-		if r.o.Width > 0 {
-			room = r.room()
+		if r.out.o.Width > 0 {
+			room = r.out.room()
 		}
 		for l := range wrap(part, room) {
-			r.line(l)
+			r.out.line(l)
 			if r.heading == 1 || r.heading == 2 {
 				widest = max(widest, termsafe.Width(l))
 			}
 		}
 	}
-	if widest > 0 && !r.o.Bare {
-		r.line(strings.Repeat([]string{"=", "-"}[r.heading-1], min(widest, r.room())))
+	if widest > 0 && !r.out.o.Bare {
+		r.out.line(strings.Repeat([]string{"=", "-"}[r.heading-1], min(widest, r.out.room())))
 	}
 }
 
@@ -505,7 +505,7 @@ func (r *renderer) endNote() {
 	if len(bytes.TrimSpace(r.para[from:])) == 0 || samePlace(shown, r.link.target) {
 		return
 	}
-	mark := r.note(r.link.target)
+	mark := r.notes.note(r.link.target)
 	if mark == "" {
 		return
 	}
@@ -534,9 +534,9 @@ func (r *renderer) image(attrs map[string]string) {
 	if tiny(attrs["width"]) || tiny(attrs["height"]) {
 		return // a tracking pixel
 	}
-	target := r.target(attrs["src"])
-	if len(r.pictures) < maxPictures && isWeb(target) && !slices.Contains(r.pictures, target) {
-		r.pictures = append(r.pictures, target)
+	target := r.notes.target(attrs["src"])
+	if len(r.notes.pictures) < maxPictures && isWeb(target) && !slices.Contains(r.notes.pictures, target) {
+		r.notes.pictures = append(r.notes.pictures, target)
 	}
 	alt, title := termsafe.Squeeze(attrs["alt"]), termsafe.Squeeze(attrs["title"])
 	if _, hasAlt := attrs["alt"]; hasAlt && alt == "" && attrs["title"] == "" &&
@@ -550,14 +550,14 @@ func (r *renderer) image(attrs map[string]string) {
 	default:
 		alt += " — " + title
 	}
-	if alt == "" && !r.o.Bare {
+	if alt == "" && !r.out.o.Bare {
 		alt = fileOf(target)
 	}
 	switch {
 	case alt != "":
-		r.inline("[image: " + alt + "]" + r.note(target))
-	case !r.o.Bare:
-		r.inline("[image]" + r.note(target))
+		r.inline("[image: " + alt + "]" + r.notes.note(target))
+	case !r.out.o.Bare:
+		r.inline("[image]" + r.notes.note(target))
 	}
 }
 
@@ -582,17 +582,17 @@ func tiny(size string) bool { return size == "0" || size == "1" || size == "0px"
 
 // embed writes a placeholder for embedded content.
 func (r *renderer) embed(what, src string) {
-	if r.o.Bare {
+	if r.out.o.Bare {
 		return
 	}
-	if target := r.target(src); target != "" {
-		r.inline(" [" + what + "]" + r.note(target) + " ")
+	if target := r.notes.target(src); target != "" {
+		r.inline(" [" + what + "]" + r.notes.note(target) + " ")
 	}
 }
 
 // endMedia closes a video or audio element. If it had no source, endMedia writes a placeholder.
 func (r *renderer) endMedia() {
-	if r.media != "" && !r.o.Bare {
+	if r.media != "" && !r.out.o.Bare {
 		r.inline(" [" + r.media + "] ")
 	}
 	r.media = ""
@@ -602,15 +602,15 @@ func (r *renderer) endMedia() {
 func (r *renderer) finish() string {
 	r.endLink()
 	r.block(1)
-	r.frames = nil
-	for i, target := range r.urls {
-		if i == 0 && r.wrote {
-			r.out.WriteByte('\n')
+	r.out.frames = nil
+	for i, target := range r.notes.urls {
+		if i == 0 && r.out.wrote {
+			r.out.out.WriteByte('\n')
 		}
-		r.out.WriteString("[" + strconv.Itoa(i+1) + "] " + target + "\n")
+		r.out.out.WriteString("[" + strconv.Itoa(i+1) + "] " + target + "\n")
 	}
-	if r.unlisted > 0 {
-		fmt.Fprintf(&r.out, "(%d more links)\n", r.unlisted)
+	if r.notes.unlisted > 0 {
+		fmt.Fprintf(&r.out.out, "(%d more links)\n", r.notes.unlisted)
 	}
-	return r.out.String()
+	return r.out.out.String()
 }

@@ -83,14 +83,14 @@ func (r *renderer) endTable() {
 	for _, w := range widths {
 		total += w + len(between)
 	}
-	if !simple || len(widths) < 2 || total > r.room() {
+	if !simple || len(widths) < 2 || total > r.out.room() {
 		r.writeRows(rows)
 	} else {
 		for _, row := range rows {
 			for i, cell := range row[:len(row)-1] {
 				row[i] = termsafe.Pad(cell, widths[i])
 			}
-			r.line(strings.Join(row, between))
+			r.out.line(strings.Join(row, between))
 		}
 	}
 	r.block(2)
@@ -105,7 +105,7 @@ func (r *renderer) writeRows(rows [][]string) {
 		r.para = r.para[:0]
 		r.joinCells(row)
 		r.flush()
-		r.gap = max(r.gap, 1)
+		r.out.gap = max(r.out.gap, 1)
 	}
 }
 

@@ -53,7 +53,7 @@ func (w *Writer) commit(g *group) {
 	}
 	// 3. The entries are delivered.
 	withLines = unfailed((*Txn).notes)
-	for i, err := range g.each(withLines, (*Txn).settle) {
+	for i, err := range g.each(withLines, (*Txn).moveToNew) {
 		fail[withLines[i]] = err
 	}
 	// 4. The renames become durable before the transactions end.
@@ -84,15 +84,15 @@ func (t *Txn) note() error {
 	return err
 }
 
-// settle renames the staged entries to new/. The journal has their lines.
-func (t *Txn) settle() error {
+// moveToNew renames the staged entries to new/. The journal has their lines.
+func (t *Txn) moveToNew() error {
 	recordSize(t.d, t.feed, t.journal.Good)
 	if t.staging.first && t.d.Rename(t.d.Join(t.staging.rel), t.d.Join("new", t.feed)) == nil {
 		return nil
 	}
 	// Another process may have made new/$feed, so the entries are renamed one by one.
 	for _, r := range t.staged {
-		dropped, err := Settle(t.d, t.feed, t.staging.rel, r)
+		dropped, err := MoveToNew(t.d, t.feed, t.staging.rel, r)
 		if err != nil {
 			return err
 		}

@@ -207,7 +207,7 @@ func TestUnsettled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := unsettled(w.d, feedHash, j); got != wantUnsettled {
+		if got := interrupted(w.d, feedHash, j); got != wantUnsettled {
 			t.Errorf("%s: unsettled is %v", when, got)
 		}
 		if got := nothingStaged(w.d, feedHash); got != wantNothing {

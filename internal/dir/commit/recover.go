@@ -118,7 +118,7 @@ func (r *recovery) staged(from string, names []string) {
 		case known && r.at[name].Cur:
 			r.note(r.d.Drop(r.feed, path))
 		case known:
-			_, err := Settle(r.d, r.feed, from, rec)
+			_, err := MoveToNew(r.d, r.feed, from, rec)
 			r.note(err)
 		case r.d.Ours(name):
 			r.note(dirfs.RemoveAll(path))

@@ -15,11 +15,11 @@ import (
 // $unique;replaces holds the unique name of the version that $unique replaces.
 const Replacing = ";replaces"
 
-// Settle renames a staged entry from the directory from, which is relative to the lektor-dir, to
+// MoveToNew renames a staged entry from the directory from, which is relative to the lektor-dir, to
 // new/, and removes the version that it replaces from new/. The journal has the entry's line. If
 // Settle fails, it can be called again. dropped reports that the entry was not delivered, because a
 // viewer had taken the version that it replaces.
-func Settle(d *dirfs.Dir, feed, from string, r journal.Record) (dropped bool, err error) {
+func MoveToNew(d *dirfs.Dir, feed, from string, r journal.Record) (dropped bool, err error) {
 	if r.Replaces == "" {
 		return false, arrive(d, feed, from, r.Unique)
 	}

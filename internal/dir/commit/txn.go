@@ -97,8 +97,8 @@ func (t *Txn) Journal() (*journal.Journal, error) {
 	// If a fetcher was killed since this run recovered, the journal may name entries that are still in
 	// tmp/. They are delivered now, because a replacement looks for the old version in new/. Other
 	// files in tmp/ do not matter; they may be another program's.
-	if unsettled(t.d, t.feed, j) {
-		if err := recoverLocked(t.d, t.feed); err != nil && unsettled(t.d, t.feed, j) {
+	if interrupted(t.d, t.feed, j) {
+		if err := recoverLocked(t.d, t.feed); err != nil && interrupted(t.d, t.feed, j) {
 			return nil, err
 		}
 		if j, err = journal.Read(path); err != nil {
@@ -141,9 +141,9 @@ func (t *Txn) compact(j *journal.Journal) (*journal.Journal, error) {
 	return j, err
 }
 
-// unsettled reports whether tmp/$feed has an entry that the journal names, or the record of a
+// interrupted reports whether tmp/$feed has an entry that the journal names, or the record of a
 // replacement. It returns true if it cannot list the directory.
-func unsettled(d *dirfs.Dir, feed string, j *journal.Journal) bool {
+func interrupted(d *dirfs.Dir, feed string, j *journal.Journal) bool {
 	for _, dir := range []string{feed, feed + "/" + dirfs.FirstEntries} {
 		names, err := dirfs.Names(d.Join("tmp", dir))
 		if err != nil && !isNotExist(err) || slices.ContainsFunc(names, func(n string) bool {

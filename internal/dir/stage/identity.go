@@ -10,7 +10,7 @@ import (
 
 // item is an entry with the digests by which it is recognised.
 type item struct {
-	*Item
+	entry    *Item
 	identity journal.Digest
 	// others holds the identities that the entry may have had in an older document. They differ
 	// from identity because other entries of the document may share the guid or the link.
@@ -38,7 +38,8 @@ var unknown journal.Digest
 // is reports whether content is the digest of the item's content, with its link in either scheme, or
 // is unknown.
 func (it *item) is(content journal.Digest) bool {
-	return content == unknown || content == it.content || it.Link != "" && content == it.contentAt(otherScheme(it.Link))
+	return content == unknown || content == it.content || it.entry.Link != "" &&
+		content == it.contentAt(otherScheme(it.entry.Link))
 }
 
 // identities returns the identities under which the item may be recorded.
@@ -48,21 +49,21 @@ func (it *item) identities() []journal.Digest {
 
 // contentAt returns the digest of the item's content with another link.
 func (it *item) contentAt(link string) journal.Digest {
-	return journal.DigestOf(slices.Concat([]string{"content", it.Title, link, it.Text}, it.files)...)
+	return journal.DigestOf(slices.Concat([]string{"content", it.entry.Title, link, it.entry.Text}, it.files)...)
 }
 
 // digests sets the digests that do not depend on other entries of the document. Without enclosures,
 // they are those of the time before enclosures counted.
 func (it *item) digests() {
-	it.files = enclosureURLs(it.Enclosures)
-	it.content = it.contentAt(it.Link)
-	rest := []string{"rest", it.Title, it.Text, date(it.PubDate, it.PubDateRaw, time.RFC3339)}
+	it.files = enclosureURLs(it.entry.Enclosures)
+	it.content = it.contentAt(it.entry.Link)
+	rest := []string{"rest", it.entry.Title, it.entry.Text, date(it.entry.PubDate, it.entry.PubDateRaw, time.RFC3339)}
 	it.rest = journal.DigestOf(rest...)
 	if it.whole = it.rest; len(it.files) > 0 {
 		it.whole = journal.DigestOf(append(rest, it.files...)...)
 	}
 	copy(it.key.Rest[:], it.whole[:])
-	it.key.Link = it.linkAt(it.Link)
+	it.key.Link = it.linkAt(it.entry.Link)
 }
 
 // linkAt returns the first half of the second key with another link. The enclosures of an entry
@@ -95,7 +96,7 @@ func enclosureURLs(urls []string) (out []string) {
 // identify sets the identities of the item. level decides which of them it is recorded under: 0 is the
 // guid or the link, 1 guid and link, 2 also title, text and date, and 3 also the enclosures.
 func (it *item) identify(level int) {
-	guid, link, rest := it.GUID, it.Link, string(it.rest[:])
+	guid, link, rest := it.entry.GUID, it.entry.Link, string(it.rest[:])
 	var ids []journal.Digest
 	switch {
 	case guid != "":
@@ -149,10 +150,10 @@ func identify(doc Document) (out []*item, repeated int) {
 	all := make([]item, len(items))
 	for i := range items {
 		it := &all[i]
-		it.Item = &items[i]
+		it.entry = &items[i]
 		it.digests()
-		names := pair{it.GUID, it.Link}
-		guids.add(it.GUID, it.Link)
+		names := pair{it.entry.GUID, it.entry.Link}
+		guids.add(it.entry.GUID, it.entry.Link)
 		pairs.add(names, it.whole)
 		triples.add(triple{names, it.rest}, it.whole)
 	}
@@ -160,22 +161,22 @@ func identify(doc Document) (out []*item, repeated int) {
 	out = make([]*item, 0, len(items))
 	for i := range all {
 		it := &all[i]
-		names := pair{it.GUID, it.Link}
+		names := pair{it.entry.GUID, it.entry.Link}
 		// Atom entries with one id and one link are versions of one entry.
-		it.ambiguous = pairs[names].several && !(doc.GUIDs != Loose && it.GUID != "")
+		it.ambiguous = pairs[names].several && !(doc.GUIDs != Loose && it.entry.GUID != "")
 		level := 0
 		switch {
 		case it.ambiguous && triples[triple{names, it.rest}].several:
 			level = 3
 		case it.ambiguous:
 			level = 2
-		case it.GUID != "" && doc.GUIDs != Own && guids[it.GUID].several:
+		case it.entry.GUID != "" && doc.GUIDs != Own && guids[it.entry.GUID].several:
 			level = 1
 		}
 		it.identify(level)
 		if n, ok := seen[it.identity]; ok {
 			repeated++
-			if it.updated().After(out[n].updated()) {
+			if it.entry.updated().After(out[n].entry.updated()) {
 				out[n] = it
 			}
 			continue
@@ -200,14 +201,14 @@ func otherScheme(url string) string {
 
 // inOtherScheme returns the item with its guid, its link or both in the other scheme.
 func (it *item) inOtherScheme() (out []*item) {
-	guid, link := otherScheme(it.GUID), otherScheme(it.Link)
-	if guid == it.GUID && link == it.Link {
+	guid, link := otherScheme(it.entry.GUID), otherScheme(it.entry.Link)
+	if guid == it.entry.GUID && link == it.entry.Link {
 		return nil
 	}
-	for _, names := range [][2]string{{guid, link}, {guid, it.Link}, {it.GUID, link}} {
-		x := *it.Item
+	for _, names := range [][2]string{{guid, link}, {guid, it.entry.Link}, {it.entry.GUID, link}} {
+		x := *it.entry
 		x.GUID, x.Link = names[0], names[1]
-		other := &item{Item: &x, ambiguous: it.ambiguous}
+		other := &item{entry: &x, ambiguous: it.ambiguous}
 		other.digests()
 		other.identify(it.level)
 		out = append(out, other)
@@ -366,12 +367,12 @@ func (n *renumberings) take(it *item) *journal.Record {
 
 // distinct reports whether the second key distinguishes the item from others.
 func (it *item) distinct() bool {
-	return it.Link != "" && !it.PubDate.IsZero() || len(it.files) > 0
+	return it.entry.Link != "" && !it.entry.PubDate.IsZero() || len(it.files) > 0
 }
 
 // keys returns the second key with the link in either scheme.
 func (it *item) keys() []journal.Key {
-	return []journal.Key{it.key, {Link: it.linkAt(otherScheme(it.Link)), Rest: it.key.Rest}}
+	return []journal.Key{it.key, {Link: it.linkAt(otherScheme(it.entry.Link)), Rest: it.key.Rest}}
 }
 
 // renumbered returns, for each entry of a document that is not known, the record of the delivered entry
@@ -390,7 +391,7 @@ func renumbered(j *journal.Journal, items []*item, known []*journal.Record, spli
 			if old[i] = n.take(it); old[i] != nil {
 				found++
 			}
-		case known[i] != nil && it.GUID != "" && it.level == 0:
+		case known[i] != nil && it.entry.GUID != "" && it.level == 0:
 			stayed++
 		}
 	}

@@ -31,7 +31,7 @@ type ImportedEntry struct {
 // The link matches only once. It does not match if several entries of the document have it, or if
 // the document's entry is more than a day newer and has another title. If several entries of a
 // document have the GUID and the link, the one with the same text matches.
-func (t *Txn) StageImported(ctx context.Context, entries []ImportedEntry) (Result, error) {
+func (t *Stager) StageImported(ctx context.Context, entries []ImportedEntry) (Result, error) {
 	var res Result
 	j, err := t.Journal()
 	if err != nil {
@@ -55,7 +55,7 @@ func (t *Txn) StageImported(ctx context.Context, entries []ImportedEntry) (Resul
 		if ctx.Err() != nil {
 			return res, context.Cause(ctx)
 		}
-		uniqueLink := byLink[it.Item]
+		uniqueLink := byLink[it.entry]
 		linked := func(k journal.Key) bool { return links[k.Link] }
 		if known[i] != nil || uniqueLink && slices.ContainsFunc(it.keys(), linked) || renumbered.take(it) != nil {
 			res.Unchanged++
@@ -68,8 +68,9 @@ func (t *Txn) StageImported(ctx context.Context, entries []ImportedEntry) (Resul
 			return res, err
 		}
 		if uniqueLink {
-			k := journal.Key{Link: it.key.Link, Rest: minuteOf(it.PubDate)}
-			for _, id := range []journal.Digest{importedLink(it.Link), importedTitle(it.Link, it.Title)} {
+			k := journal.Key{Link: it.key.Link, Rest: minuteOf(it.entry.PubDate)}
+			for _, id := range []journal.Digest{importedLink(it.entry.Link), importedTitle(it.entry.Link,
+				it.entry.Title)} {
 				if err := t.Alias(id, k, v.Content, journal.Record{Unique: unique}); err != nil {
 					return res, err
 				}
@@ -85,7 +86,7 @@ func (t *Txn) StageImported(ctx context.Context, entries []ImportedEntry) (Resul
 // that the document's version always differs. The title is not part of it, because some readers
 // invent titles.
 func (it *item) importedContent() journal.Digest {
-	return journal.DigestOf("foreign", it.Link, it.Text)
+	return journal.DigestOf("foreign", it.entry.Link, it.entry.Text)
 }
 
 // importedLink returns the identity of an imported entry by its link. In its line of the journal,
@@ -108,10 +109,10 @@ func minuteOf(date time.Time) (b [4]byte) {
 // matchImported returns the record of the imported entry that the item matches by its link, or nil. It
 // returns nil if the entry was matched before.
 func (it *item) matchImported(j *journal.Journal, items []*item) *journal.Record {
-	if it.Link == "" {
+	if it.entry.Link == "" {
 		return nil
 	}
-	link := it.Link
+	link := it.entry.Link
 	r := journal.Newest(j.Versions(importedLink(link)))
 	if r == nil {
 		link = otherScheme(link)
@@ -121,16 +122,16 @@ func (it *item) matchImported(j *journal.Journal, items []*item) *journal.Record
 		return nil
 	}
 	minute := binary.BigEndian.Uint32(r.Key.Rest[:])
-	later := minute > 0 && !it.PubDate.IsZero() && it.PubDate.Unix()/60 > int64(minute)+24*60
+	later := minute > 0 && !it.entry.PubDate.IsZero() && it.entry.PubDate.Unix()/60 > int64(minute)+24*60
 	if later {
 		// A feed may have the same link for all of its entries, so the title must match, too.
-		titled := journal.Newest(j.Versions(importedTitle(link, it.Title)))
-		if strings.TrimSpace(it.Title) == "" || titled == nil || titled.Unique != r.Unique {
+		titled := journal.Newest(j.Versions(importedTitle(link, it.entry.Title)))
+		if strings.TrimSpace(it.entry.Title) == "" || titled == nil || titled.Unique != r.Unique {
 			return nil
 		}
 	}
 	for _, other := range items {
-		if other != it && other.Link == it.Link {
+		if other != it && other.entry.Link == it.entry.Link {
 			return nil
 		}
 	}

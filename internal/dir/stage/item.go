@@ -65,7 +65,7 @@ type Document struct {
 	// staged. Other entries are skipped and not counted.
 	Keep func(identity string) bool
 	// NoOverlap must be true for each of several documents in one transaction. If an entry of the
-	// document may equal one that is already staged, [Txn.Stage] stages nothing and returns
+	// document may equal one that is already staged, [Stager.Stage] stages nothing and returns
 	// [ErrOverlap].
 	NoOverlap bool
 }

@@ -61,13 +61,13 @@ func digestOf(lines []string) string {
 // known items may differ from the delivered version. So entries need not be read at each fetch.
 //
 // Dates of a build move in most entries, so dates count only if they moved in at most half of them.
-func (t *Txn) follow(items []*item, known []*journal.Record) {
+func (t *Stager) follow(items []*item, known []*journal.Record) {
 	if t.next == nil {
 		t.last, t.next = t.readProperties(), map[string]properties{}
 	}
 	listed, moved := 0, 0
 	for i, it := range items {
-		it.now = propertiesOf(it.Files(""))
+		it.now = propertiesOf(it.entry.Files(""))
 		if old, ok := t.last[it.lineage(known[i])]; ok {
 			listed++
 			if strings.TrimRight(old.dates, "!") != it.now.dates {
@@ -79,19 +79,19 @@ func (t *Txn) follow(items []*item, known []*journal.Record) {
 		next := it.now
 		old, ok := t.last[it.lineage(known[i])]
 		if it.checkOthers = !ok; ok {
-			next.others, it.checkOthers = settled(old.others, next.others, otherChanges)
+			next.others, it.checkOthers = nextProperty(old.others, next.others, otherChanges)
 			if 2*moved <= listed {
-				next.dates, it.checkDates = settled(old.dates, next.dates, dateChanges)
+				next.dates, it.checkDates = nextProperty(old.dates, next.dates, dateChanges)
 			}
 		}
 		t.next[it.lineage(known[i])] = next
 	}
 }
 
-// settled returns the record of a digest, given the old record. suspect reports whether the entry is to
+// nextProperty returns the record of a digest, given the old record. suspect reports whether the entry is to
 // be compared: if the digest has changed, but not in too many successive documents, or if it stays
 // after that.
-func settled(old, digest string, limit int) (next string, suspect bool) {
+func nextProperty(old, digest string, limit int) (next string, suspect bool) {
 	was := strings.TrimRight(old, "!")
 	changes := len(old) - len(was)
 	if digest == was {
@@ -103,7 +103,7 @@ func settled(old, digest string, limit int) (next string, suspect bool) {
 // amend stages a version of an unchanged item in place of the delivered one, if that is in new/ and
 // has other properties. The new version keeps content and digests of the old one, so the journal can
 // be compacted. amend reports whether it has staged the version.
-func (t *Txn) amend(ctx context.Context, it *item, newest journal.Record, doc *Document) (bool, error) {
+func (t *Stager) amend(ctx context.Context, it *item, newest journal.Record, doc *Document) (bool, error) {
 	if !it.checkDates && !it.checkOthers || doc.Policy == Ignore {
 		return false, nil
 	}
@@ -120,14 +120,14 @@ func (t *Txn) amend(ctx context.Context, it *item, newest journal.Record, doc *D
 	if !(it.checkDates && was.dates != it.now.dates || it.checkOthers && was.others != it.now.others) {
 		return false, nil
 	}
-	if late, err := t.late(it, newest, doc.Dates); err != nil || !late {
+	if late, err := t.datesAllow(it, newest, doc.Dates); err != nil || !late {
 		return false, err
 	}
 	fulltext := regexp.MustCompile(`(?m)^fulltext\t.*\n`).Find(files["extras"])
 	for _, name := range entryFiles[keptFiles:] {
 		delete(files, name)
 	}
-	for name, data := range it.Files(newest.Unique) {
+	for name, data := range it.entry.Files(newest.Unique) {
 		if slices.Index(entryFiles, name) >= keptFiles {
 			files[name] = data
 		}
@@ -154,7 +154,7 @@ const keptFiles = 5
 
 // readProperties reads the record of the last document. Lines that are not valid, and a file that
 // cannot be read, only mean that entries are compared with their files.
-func (t *Txn) readProperties() map[string]properties {
+func (t *Stager) readProperties() map[string]properties {
 	data, _ := dirfs.ReadFile(t.Dir().Join(commit.PropertiesPath(t.Feed())))
 	last := map[string]properties{}
 	for line := range strings.Lines(string(data)) {
@@ -167,7 +167,7 @@ func (t *Txn) readProperties() map[string]properties {
 
 // saveProperties replaces the record of the last document after its commit: if it did so before, a
 // kill between would lose a difference. The record is not synced, and a failure loses nothing.
-func (t *Txn) saveProperties() {
+func (t *Stager) saveProperties() {
 	if t.next == nil || maps.Equal(t.next, t.last) {
 		return
 	}

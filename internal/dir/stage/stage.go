@@ -15,8 +15,8 @@ import (
 	"github.com/lektordir/lektor/internal/dir/journal"
 )
 
-// Txn is a transaction in which documents are staged.
-type Txn struct {
+// Stager is a transaction in which documents are staged.
+type Stager struct {
 	*commit.Txn
 	dated  func(path string) (time.Time, error) // see New
 	onDisk map[string]entryname.Name            // the feed's entries by unique name; nil until list
@@ -29,12 +29,12 @@ type Txn struct {
 // New returns a transaction in which documents are staged. dated reads the date of an entry (see
 // [Dates]), given its path relative to the lektor-dir. If the entry is not there, its error is
 // fs.ErrNotExist. dated may be nil if all documents have the rule [AnyDate].
-func New(t *commit.Txn, dated func(path string) (time.Time, error)) *Txn {
-	return &Txn{Txn: t, dated: dated, amended: map[string]bool{}}
+func New(t *commit.Txn, dated func(path string) (time.Time, error)) *Stager {
+	return &Stager{Txn: t, dated: dated, amended: map[string]bool{}}
 }
 
 // Next is [commit.Txn.Next].
-func (t *Txn) Next() *Txn { return New(t.Txn.Next(), t.dated) }
+func (t *Stager) Next() *Stager { return New(t.Txn.Next(), t.dated) }
 
 // ErrOverlap is the error for a document that can be staged only after the commit of the previous
 // ones; see [Document].NoOverlap.
@@ -69,7 +69,7 @@ func (s *stagedKeys) add(items []*item) {
 
 // Stage stages the entries of a document that are new or have changed. After an error, the transaction
 // cannot be committed; close it. The time is linear in the size of the document.
-func (t *Txn) Stage(ctx context.Context, doc Document) (Result, error) {
+func (t *Stager) Stage(ctx context.Context, doc Document) (Result, error) {
 	var res Result
 	j, err := t.Journal()
 	if err != nil {
@@ -125,7 +125,7 @@ func (it *item) lineage(r *journal.Record) string {
 // again stages an entry that was delivered before, if it has changed, and dates and policy accept the
 // change. Otherwise it records the name by which the entry was recognised, if that is new. lineage
 // holds the records of the entry.
-func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc *Document, res *Result) error {
+func (t *Stager) again(ctx context.Context, it *item, lineage []journal.Record, doc *Document, res *Result) error {
 	newest := lineage[len(lineage)-1]
 	var replaces string
 	var staged bool
@@ -160,10 +160,10 @@ func (t *Txn) again(ctx context.Context, it *item, lineage []journal.Record, doc
 
 // wanted reports whether dates and policy accept a changed entry, and returns the unique name of the
 // version in new/ that it replaces, or "".
-func (t *Txn) wanted(it *item, lineage []journal.Record, doc *Document) (replaces string, wanted bool, err error) {
+func (t *Stager) wanted(it *item, lineage []journal.Record, doc *Document) (replaces string, wanted bool, err error) {
 	newest := lineage[len(lineage)-1]
 	before := func(r journal.Record) bool { return r.Content != unknown && it.is(r.Content) }
-	late, err := t.late(it, newest, doc.Dates)
+	late, err := t.datesAllow(it, newest, doc.Dates)
 	if err != nil {
 		return "", false, err
 	}
@@ -178,8 +178,8 @@ func (t *Txn) wanted(it *item, lineage []journal.Record, doc *Document) (replace
 	return replaces, wanted, nil
 }
 
-// late reports whether the rule for dates accepts a change of the newest delivered version.
-func (t *Txn) late(it *item, newest journal.Record, rule Dates) (bool, error) {
+// datesAllow reports whether the rule for dates accepts a change of the newest delivered version.
+func (t *Stager) datesAllow(it *item, newest journal.Record, rule Dates) (bool, error) {
 	if rule == AnyDate {
 		return true, nil
 	}
@@ -201,7 +201,7 @@ func (t *Txn) late(it *item, newest journal.Record, rule Dates) (bool, error) {
 		oldDate, err := t.dated(place + t.Feed() + "/" + name.Base())
 		if err == nil {
 			// The files have whole seconds.
-			oldDate, newDate := oldDate.Truncate(time.Second), it.updated().Truncate(time.Second)
+			oldDate, newDate := oldDate.Truncate(time.Second), it.entry.updated().Truncate(time.Second)
 			return newDate.After(oldDate) || rule == NotOlder && newDate.Equal(oldDate), nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +215,7 @@ func (t *Txn) late(it *item, newest journal.Record, rule Dates) (bool, error) {
 }
 
 // list sets onDisk.
-func (t *Txn) list() error {
+func (t *Stager) list() error {
 	l, err := t.Dir().List(context.Background(), t.Feed(), true)
 	if err != nil {
 		return err
@@ -234,14 +234,14 @@ func (doc *Document) Versions() map[string]time.Time {
 	items, _ := identify(*doc)
 	all := make(map[string]time.Time, len(items))
 	for _, it := range items {
-		all[it.identity.String()] = it.updated()
+		all[it.identity.String()] = it.entry.updated()
 	}
 	return all
 }
 
 // Arrived maps the identities of those entries of a document that were delivered before to the time
 // of the first delivery. The identities are those of [Document.Versions].
-func (t *Txn) Arrived(doc Document) (map[string]time.Time, error) {
+func (t *Stager) Arrived(doc Document) (map[string]time.Time, error) {
 	j, err := t.Journal()
 	if err != nil {
 		return nil, err
@@ -280,10 +280,10 @@ type Wanted struct {
 	New   bool
 }
 
-// Wanted returns the items of a document that [Txn.Stage] would stage now. With it, a caller can do
+// Wanted returns the items of a document that [Stager.Stage] would stage now. With it, a caller can do
 // slow work for these items before [commit.Txn.PutFeed], after which other transactions wait. It
 // ignores Document.Keep.
-func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
+func (t *Stager) Wanted(doc Document) ([]Wanted, error) {
 	j, err := t.Journal()
 	if err != nil {
 		return nil, err
@@ -304,7 +304,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 			}
 		}
 		if want {
-			wanted = append(wanted, Wanted{Index: at[it.Item], New: known[i] == nil})
+			wanted = append(wanted, Wanted{Index: at[it.entry], New: known[i] == nil})
 		}
 	}
 	return wanted, nil
@@ -313,7 +313,7 @@ func (t *Txn) Wanted(doc Document) ([]Wanted, error) {
 // version returns the item as a version for [commit.Txn.Add]. replaces is the unique name of the
 // older version, which becomes a value of the entry.
 func (it *item) version(lineage, replaces string) commit.Version {
-	return commit.Version{Files: it.Files(replaces), Identity: it.identity, Key: it.key, Content: it.content,
+	return commit.Version{Files: it.entry.Files(replaces), Identity: it.identity, Key: it.key, Content: it.content,
 		Lineage: lineage}
 }
 
@@ -321,7 +321,7 @@ func (it *item) version(lineage, replaces string) commit.Version {
 // the old one and has the same digests in the journal, so the feed's entry still counts as unchanged.
 // If a viewer takes the old version first, that stays. ok is false if the journal does not have the
 // entry.
-func (t *Txn) Revise(ctx context.Context, old string, files iter.Seq2[string, []byte]) (unique string, ok bool,
+func (t *Stager) Revise(ctx context.Context, old string, files iter.Seq2[string, []byte]) (unique string, ok bool,
 	err error) {
 	j, err := t.Journal()
 	if err != nil {
@@ -337,7 +337,7 @@ func (t *Txn) Revise(ctx context.Context, old string, files iter.Seq2[string, []
 }
 
 // Find returns the newest version in new/ or cur/ of an entry that was staged with an [Own] GUID.
-func (t *Txn) Find(ctx context.Context, id string) (found entryname.Name, ok bool) {
+func (t *Stager) Find(ctx context.Context, id string) (found entryname.Name, ok bool) {
 	j, err := t.Journal()
 	if err != nil {
 		return found, false
@@ -356,16 +356,16 @@ func (t *Txn) Find(ctx context.Context, id string) (found entryname.Name, ok boo
 	return found, ok
 }
 
-// Outcome returns a result of [Txn.Stage] without the versions that were not delivered because a viewer
+// Outcome returns a result of [Stager.Stage] without the versions that were not delivered because a viewer
 // had taken the version that they replace. Call it after a commit without error. It records the
 // properties of the entries that were staged.
-func (t *Txn) Outcome(staged Result) Result {
+func (t *Stager) Outcome(staged Result) Result {
 	t.saveProperties()
 	staged.Updated = slices.DeleteFunc(slices.Clone(staged.Updated), t.Dropped)
 	return staged
 }
 
 // Delivered is [commit.Txn.Delivered] without versions that have other properties alone.
-func (t *Txn) Delivered() []string {
+func (t *Stager) Delivered() []string {
 	return slices.DeleteFunc(t.Txn.Delivered(), func(unique string) bool { return t.amended[unique] })
 }

@@ -48,7 +48,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // begin begins a transaction, which is closed when the test ends.
-func (wo *world) begin() *Txn {
+func (wo *world) begin() *Stager {
 	wo.Helper()
 	t, err := wo.w.Begin(feedHash)
 	if err != nil {
@@ -62,7 +62,7 @@ func (wo *world) begin() *Txn {
 }
 
 // end commits and closes a transaction.
-func (wo *world) end(t *Txn) {
+func (wo *world) end(t *Stager) {
 	wo.Helper()
 	done := make(chan error, 1)
 	t.Commit(func(err error) { done <- err })
@@ -73,7 +73,7 @@ func (wo *world) end(t *Txn) {
 	t.Close()
 }
 
-func (wo *world) stage(t *Txn, doc Document) Result {
+func (wo *world) stage(t *Stager, doc Document) Result {
 	wo.Helper()
 	res, err := t.Stage(wo.Context(), doc)
 	if err != nil {

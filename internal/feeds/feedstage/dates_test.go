@@ -26,7 +26,7 @@ func dated(text string, day int) feedconv.Entry {
 
 func (wo *world) fetchWith(o Options, entries ...feedconv.Entry) stage.Result {
 	wo.t.Helper()
-	return wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+	return wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 		return StageWith(wo.t.Context(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: entries}, wo.p, o)
 	})
 }
@@ -145,7 +145,7 @@ func TestKeep(t *testing.T) {
 	feed := &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{a, b}}
 	var first string
 	stage := func(keep func(string) bool) stage.Result {
-		return wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+		return wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 			arrived, err := Arrived(tx, feed)
 			if err != nil {
 				t.Fatal(err)
@@ -192,7 +192,7 @@ func TestArrived(t *testing.T) {
 	wo.fetch(changed)
 	wo.readAll()
 	for what, doc := range map[string]feedconv.Entry{"as it is": changed, "as it was": e, "changed once more": {ID: "g", GUID: "g", Title: "X"}, "by another guid": renumbered} {
-		wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+		wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 			feed := &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{other, doc}}
 			arrived, err := Arrived(tx, feed)
 			if err != nil || len(arrived) != 1 {
@@ -232,7 +232,7 @@ func TestNoOverlap(t *testing.T) {
 		wo := newWorld(t, lektordir.UpdateNew)
 		feeds := []*feedconv.Feed{{Format: feedconv.RSS20, Entries: []feedconv.Entry{base}}, {Format: feedconv.RSS20, Entries: c.doc}}
 		var overlap error
-		wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+		wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 			for _, f := range feeds {
 				if _, err := StageWith(t.Context(), tx, f, wo.p, Options{NoOverlap: true}); err != nil {
 					overlap = err
@@ -245,7 +245,7 @@ func TestNoOverlap(t *testing.T) {
 			t.Errorf("%s: %v", name, overlap)
 		}
 		if overlap != nil {
-			wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+			wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 				return StageWith(t.Context(), tx, feeds[1], wo.p, Options{NoOverlap: true})
 			})
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 // On returns a transaction in which documents are staged, with the dates of the entries in d.
-func On(d *lektordir.Dir, t *commit.Txn) *stage.Txn {
+func On(d *lektordir.Dir, t *commit.Txn) *stage.Stager {
 	return stage.New(t, func(path string) (time.Time, error) {
 		ref, err := lektordir.ParsePath(path)
 		if err != nil {
@@ -61,7 +61,7 @@ func (a Article) Replace(e *lektordir.Entry) {
 
 // StageWith stages the entries of a document that are new or have changed. After an error, the
 // transaction cannot be committed; close it.
-func StageWith(ctx context.Context, t *stage.Txn, f *feedconv.Feed, p lektordir.Policy, o Options) (stage.Result,
+func StageWith(ctx context.Context, t *stage.Stager, f *feedconv.Feed, p lektordir.Policy, o Options) (stage.Result,
 	error) {
 	var failed error
 	var article func(i int) (Article, bool)
@@ -78,8 +78,8 @@ func StageWith(ctx context.Context, t *stage.Txn, f *feedconv.Feed, p lektordir.
 	return out, cmp.Or(err, failed)
 }
 
-// Wanted returns the entries of a document that [StageWith] would stage now; see [stage.Txn.Wanted].
-func Wanted(t *stage.Txn, f *feedconv.Feed, p lektordir.Policy, dates stage.Dates) ([]stage.Wanted, error) {
+// Wanted returns the entries of a document that [StageWith] would stage now; see [stage.Stager.Wanted].
+func Wanted(t *stage.Stager, f *feedconv.Feed, p lektordir.Policy, dates stage.Dates) ([]stage.Wanted, error) {
 	doc := document(f, p, nil)
 	doc.Dates = dates
 	return t.Wanted(doc)
@@ -93,13 +93,13 @@ func Versions(f *feedconv.Feed) map[string]time.Time {
 }
 
 // Arrived returns the times at which the entries of a document were first delivered; see
-// [stage.Txn.Arrived].
-func Arrived(t *stage.Txn, f *feedconv.Feed) (map[string]time.Time, error) {
+// [stage.Stager.Arrived].
+func Arrived(t *stage.Stager, f *feedconv.Feed) (map[string]time.Time, error) {
 	return t.Arrived(document(f, "", nil))
 }
 
 // Put stages one entry whose GUID the caller has chosen. Only the GUID identifies it.
-func Put(ctx context.Context, t *stage.Txn, e feedconv.Entry, p lektordir.Policy) (stage.Result, error) {
+func Put(ctx context.Context, t *stage.Stager, e feedconv.Entry, p lektordir.Policy) (stage.Result, error) {
 	return t.Stage(ctx, stage.Document{Items: []stage.Item{item(&e, nil)}, Policy: string(p), GUIDs: stage.Own})
 }
 
@@ -149,8 +149,9 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 }
 
 // StageImported stages entries that are imported from another reader, the newest first. byLink
-// reports whether the link of the entry at index i identifies it. See [stage.Txn.StageImported].
-func StageImported(ctx context.Context, t *stage.Txn, entries []feedconv.Entry, byLink func(i int) bool) (stage.Result,
+// reports whether the link of the entry at index i identifies it. See [stage.Stager.StageImported].
+func StageImported(ctx context.Context, t *stage.Stager, entries []feedconv.Entry,
+	byLink func(i int) bool) (stage.Result,
 	error) {
 	imported := make([]stage.ImportedEntry, len(entries))
 	for i := range entries {

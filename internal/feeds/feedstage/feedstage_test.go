@@ -16,7 +16,6 @@ import (
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/dir/stage"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
-
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -49,7 +48,7 @@ func newWorld(t *testing.T, p lektordir.Policy) *world {
 }
 
 // transact runs one transaction.
-func (wo *world) transact(f func(*stage.Txn) (stage.Result, error)) stage.Result {
+func (wo *world) transact(f func(*stage.Stager) (stage.Result, error)) stage.Result {
 	wo.t.Helper()
 	wo.now = wo.now.Add(time.Minute)
 	tx, err := wo.w.Begin(hash)
@@ -76,7 +75,7 @@ func (wo *world) transact(f func(*stage.Txn) (stage.Result, error)) stage.Result
 // fetch delivers a document.
 func (wo *world) fetch(entries ...feedconv.Entry) stage.Result {
 	wo.t.Helper()
-	return wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+	return wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 		return StageWith(context.Background(), tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: entries}, wo.p, Options{})
 	})
 }
@@ -370,7 +369,7 @@ func TestAtomVersionsInOneDocument(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	a, b := entry("a", "A"), entry("a", "B")
 	a.Updated, b.Updated = time.Unix(1, 0), time.Unix(2, 0)
-	wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+	wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 		return StageWith(context.Background(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: []feedconv.Entry{a, b}}, wo.p, Options{})
 	})
 	wo.want("atom", "a=B")
@@ -412,7 +411,7 @@ func TestNoGuid(t *testing.T) {
 func TestPut(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	put := func(e feedconv.Entry) stage.Result {
-		return wo.transact(func(tx *stage.Txn) (stage.Result, error) { return Put(context.Background(), tx, e, wo.p) })
+		return wo.transact(func(tx *stage.Stager) (stage.Result, error) { return Put(context.Background(), tx, e, wo.p) })
 	}
 	a := entry("a", "A")
 	put(a)

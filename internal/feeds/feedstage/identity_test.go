@@ -186,7 +186,7 @@ func TestOtherScheme(t *testing.T) {
 						doc = c.a
 					}
 					var wanted []stage.Wanted
-					res := wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+					res := wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 						f := &feedconv.Feed{Format: feedconv.RSS20, Entries: doc}
 						wanted, _ = Wanted(tx, f, policy, stage.AnyDate)
 						return StageWith(t.Context(), tx, f, policy, Options{})
@@ -255,7 +255,7 @@ func TestOtherSchemeElsewhere(t *testing.T) {
 	base := changed(entry("1", "text"), guid("http://example.com/1"))
 	secure := scheme("https", base)
 	wo := newWorld(t, lektordir.UpdateNew)
-	wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+	wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 		var err error
 		for _, e := range []feedconv.Entry{base, secure} {
 			_, err = StageWith(t.Context(), tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{e}}, wo.p, Options{NoOverlap: true})
@@ -276,7 +276,7 @@ func TestOtherSchemeElsewhere(t *testing.T) {
 		for _, feedFirst := range []bool{false, true} {
 			wo := newWorld(t, lektordir.UpdateNew)
 			move := func() stage.Result {
-				return wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+				return wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 					return StageImported(t.Context(), tx, []feedconv.Entry{c.imported}, func(int) bool { return true })
 				})
 			}
@@ -290,7 +290,7 @@ func TestOtherSchemeElsewhere(t *testing.T) {
 			if got := len(wo.contents()); got != 1 {
 				t.Errorf("imported %s, %s, first %t: %d entries", c.imported.GUID, c.imported.Link, feedFirst, got)
 			}
-			wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+			wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 				arrived, err := Arrived(tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{scheme("https", c.feed)}})
 				if err != nil || len(arrived) != 1 {
 					t.Errorf("%v, %v", arrived, err)

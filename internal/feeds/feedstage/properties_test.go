@@ -108,7 +108,7 @@ func TestReplacedProperties(t *testing.T) {
 	base := changed(entry("a", "<p>A</p>"), func(e *feedconv.Entry) { e.Categories, e.Comments = []string{"x"}, "http://c.example/1" })
 	article := Article{URL: "http://example.com/a", HTML: []byte("<p>the whole article</p>")}
 	fetch := func(doc ...feedconv.Entry) stage.Result {
-		return wo.transact(func(tx *stage.Txn) (stage.Result, error) {
+		return wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 			f := &feedconv.Feed{Format: feedconv.RSS20, Entries: doc}
 			wanted, err := Wanted(tx, f, wo.p, stage.AnyDate)
 			if err != nil {

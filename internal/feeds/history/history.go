@@ -135,10 +135,10 @@ func baselineLine(b rfc5005.Baseline) string {
 	return cmp.Or(feedfiles.OneField(b.URL), "-") + "\t" + b.Since.UTC().Format(time.RFC3339)
 }
 
-// Settle moves the baseline to the archive that the document names now. Call it after a visit or walk
+// MoveBaseline moves the baseline to the archive that the document names now. Call it after a visit or walk
 // that left no entries missing; began is its start. The change is not synced. A feed without archives
 // has no baseline.
-func (h *History) Settle(began time.Time) error {
+func (h *History) MoveBaseline(began time.Time) error {
 	b := rfc5005.Baseline{URL: h.line(filePrev), Since: began}
 	if b.URL == "" {
 		old := h.Baseline()

@@ -155,7 +155,7 @@ func TestBaselineLines(t *testing.T) {
 		t.Error(h.Baseline(), err)
 	}
 	// Settle moves the baseline, but does not set one for a feed without archives.
-	if err := h.Settle(at); err != nil || h.Baseline().Set() {
+	if err := h.MoveBaseline(at); err != nil || h.Baseline().Set() {
 		t.Error(h.Baseline(), err)
 	}
 	if err := h.SetLinked(Linked{Kind: rfc5005.Archived, Prev: "http://x.example/8"}); err != nil {
@@ -166,7 +166,7 @@ func TestBaselineLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := at.Add(time.Duration(i) * time.Hour)
-		if err := h.Settle(now); err != nil || h.Baseline() != (rfc5005.Baseline{URL: "http://x.example/8", Since: now}) {
+		if err := h.MoveBaseline(now); err != nil || h.Baseline() != (rfc5005.Baseline{URL: "http://x.example/8", Since: now}) {
 			t.Error(h.Baseline(), err)
 		}
 	}

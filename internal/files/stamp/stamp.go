@@ -90,10 +90,10 @@ func (r Rule) Now() Moment {
 	return Moment{r, r.Clock(), now}
 }
 
-// Settled reports whether what was looked at then, and had such times, can be relied on:
+// Reliable reports whether what was looked at then, and had such times, can be relied on:
 // its last change is longer ago than a step of the clock of its file system. Any change
 // sets the ctime, which nobody else can set.
-func (m Moment) Settled(t Times) bool {
+func (m Moment) Reliable(t Times) bool {
 	step := fineStep
 	if t.Ctime.Nsec == 0 || t.Mtime.Nsec == 0 {
 		step = coarseStep
@@ -144,7 +144,7 @@ func (b *Reading) End() []Stamp {
 	kept := make([]Stamp, len(b.paths))
 	for i, path := range b.paths {
 		after, _ := LookAgain(b.at, path, b.Before[i])
-		if after == b.Before[i] && !b.then.rule.Shared && (after == Absent || b.then.Settled(b.times[i])) {
+		if after == b.Before[i] && !b.then.rule.Shared && (after == Absent || b.then.Reliable(b.times[i])) {
 			kept[i] = after
 		}
 	}

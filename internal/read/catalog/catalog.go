@@ -24,7 +24,6 @@ import (
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/files/watch"
 	"github.com/lektordir/lektor/internal/files/workers"

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -236,8 +236,8 @@ func (r *Record) Forget() {
 	r.have &= brief
 }
 
-// settle drops all fields that a list does not need and that are not in want.
-func (r *Record) settle(want lektordir.Fields) {
+// dropUnneeded drops all fields that a list does not need and that are not in want.
+func (r *Record) dropUnneeded(want lektordir.Fields) {
 	if want&^brief == 0 {
 		r.Forget()
 	}

@@ -152,10 +152,10 @@ func (s *Store) look(ctx context.Context, f func(View) error) (ok bool, err erro
 	return err == nil, nil
 }
 
-// selecting is one run of [Store.Select].
-type selecting struct {
-	*Store
-	Selection
+// selectRun is one run of [Store.Select].
+type selectRun struct {
+	store   *Store
+	sel     Selection
 	ctx     context.Context
 	matcher *query.Matcher
 	first   lektordir.Fields // fields that the query needs, except the content
@@ -165,14 +165,14 @@ type selecting struct {
 	oldest time.Time
 }
 
-func (s *Store) selecting(ctx context.Context, sel Selection) *selecting {
+func (s *Store) selecting(ctx context.Context, sel Selection) *selectRun {
 	if sel.Newest > 0 {
 		sel.Want |= lektordir.FieldPubDate
 	}
 	if sel.Links != nil {
 		sel.Want |= linkFields
 	}
-	return &selecting{Store: s, Selection: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now),
+	return &selectRun{store: s, sel: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now),
 		first: sel.Query.Fields() &^ lektordir.FieldContent}
 }
 
@@ -180,8 +180,8 @@ func (s *Store) selecting(ctx context.Context, sel Selection) *selecting {
 const lookedAtOnce = 1024
 
 // add adds an entry, unless its known fields show that the query does not select it.
-func (q *selecting) add(r *Record) error {
-	if !q.Query.Empty() {
+func (q *selectRun) add(r *Record) error {
+	if !q.sel.Query.Empty() {
 		switch r.Match(q.matcher) {
 		case query.No:
 			return nil
@@ -196,53 +196,53 @@ func (q *selecting) add(r *Record) error {
 }
 
 // decide reads the pending entries, and keeps those that the query selects.
-func (q *selecting) decide() error {
+func (q *selectRun) decide() error {
 	kept, err := Filter(q.ctx, q.pending, func(r *Record) bool {
-		wanted := r.wanted(q.matcher, q.first, q.Want)
-		if q.Links != nil {
-			feed, linked := q.Links[feedurl.Article(r.URL())]
+		wanted := r.wanted(q.matcher, q.first, q.sel.Want)
+		if q.sel.Links != nil {
+			feed, linked := q.sel.Links[feedurl.Article(r.URL())]
 			wanted = wanted && linked && feed != r.Ref.Feed
 		}
-		r.settle(q.Want)
+		r.dropUnneeded(q.sel.Want)
 		return wanted
 	})
 	q.found = append(q.found, kept...)
 	clear(q.pending)
 	q.pending = q.pending[:0]
-	if q.Newest > 0 && len(q.found) > 2*q.Newest+lookedAtOnce {
+	if q.sel.Newest > 0 && len(q.found) > 2*q.sel.Newest+lookedAtOnce {
 		q.trim()
 	}
 	return err
 }
 
 // trim sorts the entries newest first, and keeps Newest of them.
-func (q *selecting) trim() {
+func (q *selectRun) trim() {
 	slices.SortFunc(q.found, func(a, b *Record) int { return ByDate(b, a) })
-	if len(q.found) >= q.Newest {
-		clear(q.found[q.Newest:])
-		q.found = q.found[:q.Newest]
-		q.oldest = q.found[q.Newest-1].Date()
+	if len(q.found) >= q.sel.Newest {
+		clear(q.found[q.sel.Newest:])
+		q.found = q.found[:q.sel.Newest]
+		q.oldest = q.found[q.sel.Newest-1].Date()
 	}
 }
 
 // enough reports whether entries dated t or earlier can be skipped.
-func (q *selecting) enough(t time.Time) bool {
+func (q *selectRun) enough(t time.Time) bool {
 	before := len(q.found)
 	if q.decide() != nil {
 		return true
 	}
-	if len(q.found) > before && len(q.found) >= q.Newest {
+	if len(q.found) > before && len(q.found) >= q.sel.Newest {
 		q.trim()
 	}
 	return !q.oldest.IsZero() && q.oldest.Unix() > t.Unix()
 }
 
 // end returns the entries found.
-func (q *selecting) end() ([]*Record, error) {
+func (q *selectRun) end() ([]*Record, error) {
 	if err := q.decide(); err != nil {
 		return nil, err
 	}
-	if q.Newest > 0 {
+	if q.sel.Newest > 0 {
 		q.trim()
 		slices.Reverse(q.found)
 	}
@@ -263,7 +263,8 @@ func (s *Store) find(ctx context.Context, view View, sel Selection) ([]*Record, 
 	q := s.selecting(ctx, sel)
 	w := Wanted{
 		Query: sel.Query, Matcher: q.matcher, Now: s.Now, OnlyUnread: sel.onlyUnread(),
-		SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Folders: s.Folders, Want: q.Want, Links: q.Links,
+		SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Folders: s.Folders, Want: q.sel.Want,
+		Links: q.sel.Links,
 	}
 	if sel.Newest > 0 {
 		w.Enough = q.enough

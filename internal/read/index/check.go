@@ -14,7 +14,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/history"
-
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )

@@ -652,7 +652,7 @@ func (u *update) insert(a arrival, d *doc, then stamp.Moment) {
 		}
 	}
 	// A write to it in the same step of the clock leaves no trace, so it is read again.
-	if at := unix.NsecToTimespec(d.ctime); d.ctime != 0 && !then.Settled(stamp.Times{Mtime: at, Ctime: at}) {
+	if at := unix.NsecToTimespec(d.ctime); d.ctime != 0 && !then.Reliable(stamp.Times{Mtime: at, Ctime: at}) {
 		d.ctime--
 	}
 	u.c.exec(`INSERT INTO entry (id, dir, key, name, info, ino, listed, unread, marked, date, nsec, dated, title, author, type, more, ctime, young, link, first, repeat)

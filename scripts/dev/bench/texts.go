@@ -17,7 +17,6 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/stage"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
-
 	"github.com/lektordir/lektor/internal/testkit/must"
 	"github.com/lektordir/lektor/lektordir"
 )

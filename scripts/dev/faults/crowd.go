@@ -29,7 +29,7 @@ const hang = 90 * time.Second
 
 // crowd is a lektor-dir and the processes that work on it.
 type crowd struct {
-	*env
+	env                *env
 	dir, self, scripts string
 
 	// second is the lektor-dir in the mount of another machine, for processes of another host.
@@ -43,10 +43,10 @@ type crowd struct {
 	// numbers; nil if they can.
 	isolationErr error
 
-	account
-	put    int             // number of entries put by the lane of puts
-	wanted []string        // kinds that must run, however long this takes
-	tried  map[string]bool // entries that rm -r removed partly and that another process moved meanwhile
+	account account
+	put     int             // number of entries put by the lane of puts
+	wanted  []string        // kinds that must run, however long this takes
+	tried   map[string]bool // entries that rm -r removed partly and that another process moved meanwhile
 }
 
 // account holds the record of processes, and the findings.
@@ -90,7 +90,7 @@ func newCrowd(ctx context.Context, e *env) *crowd {
 	}
 	c.isolationErr = namespaces()
 	c.feeds = serveFeeds()
-	c.ev.feeds = c.feeds.all
+	c.account.ev.feeds = c.feeds.all
 	c.subscribe()
 	return c
 }
@@ -98,7 +98,7 @@ func newCrowd(ctx context.Context, e *env) *crowd {
 // subscribe makes the lektor-dir, with its subscriptions.
 func (c *crowd) subscribe() {
 	run := func(args ...string) {
-		if o := c.run(process{kind: "add, set", argv: append([]string{c.fetch}, args...),
+		if o := c.run(process{kind: "add, set", argv: append([]string{c.env.fetch}, args...),
 			silent: regexp.MustCompile(`: subscribed \(`)}); o.status != 0 {
 			must.Fail("lektor-fetch %q: status %d: %s", args, o.status, o.stderr)
 		}
@@ -153,9 +153,9 @@ func (c *crowd) somewhere(rnd *rand.Rand, argv ...string) []string {
 
 // find counts a finding: something that must not happen.
 func (c *crowd) find(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.findings[fmt.Sprintf(format, args...)]++
+	c.account.mu.Lock()
+	defer c.account.mu.Unlock()
+	c.account.findings[fmt.Sprintf(format, args...)]++
 }
 
 // process is a command of the crowd.
@@ -280,13 +280,13 @@ func keyOf(path string) string {
 
 // judge checks the status and the messages of a process.
 func (c *crowd) judge(p process, o ended) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.stats[p.kind]
+	c.account.mu.Lock()
+	defer c.account.mu.Unlock()
+	s := c.account.stats[p.kind]
 	if s == nil {
 		s = &stat{statuses: map[int]int{}}
-		c.stats[p.kind] = s
-		c.kinds = append(c.kinds, p.kind)
+		c.account.stats[p.kind] = s
+		c.account.kinds = append(c.account.kinds, p.kind)
 	}
 	s.runs++
 	if o.status == -1 && p.signal != 0 {
@@ -295,7 +295,7 @@ func (c *crowd) judge(p process, o ended) {
 	} else {
 		s.statuses[o.status]++
 		if o.status != 0 && !(o.status == 1 && p.fails && o.stderr != "") {
-			c.findings[fmt.Sprintf("%s: status %d: %.400s", p.kind, o.status, o.stderr)]++
+			c.account.findings[fmt.Sprintf("%s: status %d: %.400s", p.kind, o.status, o.stderr)]++
 		}
 	}
 lines:
@@ -304,34 +304,34 @@ lines:
 		for _, m := range harmlessMessages {
 			if f := m.form.FindStringSubmatch(l); f != nil {
 				if m.claim != nil {
-					m.claim(&c.ev, f)
+					m.claim(&c.account.ev, f)
 				}
 				continue lines
 			}
 		}
 		if p.silent == nil || !p.silent.MatchString(l) {
-			c.findings[p.kind+": it said: "+l]++
+			c.account.findings[p.kind+": it said: "+l]++
 		}
 	}
 }
 
 // printed records the entries that a fetcher printed as delivered.
 func (c *crowd) printed(o ended) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.account.mu.Lock()
+	defer c.account.mu.Unlock()
 	for _, l := range o.lines() {
-		c.ev.printed[keyOf(l)]++
+		c.account.ev.printed[keyOf(l)]++
 	}
 }
 
 // removed records entries that a viewer printed as removed.
 func (c *crowd) removed(hides bool, paths ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.account.mu.Lock()
+	defer c.account.mu.Unlock()
 	for _, p := range paths {
-		c.ev.removed[keyOf(p)]++
+		c.account.ev.removed[keyOf(p)]++
 		if hides {
-			c.ev.hidden[keyOf(p)] = true
+			c.account.ev.hidden[keyOf(p)] = true
 		}
 	}
 }
@@ -349,8 +349,8 @@ func at(ctx context.Context, rnd *rand.Rand, pause time.Duration, f func()) {
 
 // report prints the runs and the findings, and returns the number of findings.
 func (c *crowd) report() int {
-	for _, kind := range c.kinds {
-		s := c.stats[kind]
+	for _, kind := range c.account.kinds {
+		s := c.account.stats[kind]
 		var by []string
 		for _, n := range slices.Sorted(maps.Keys(s.statuses)) {
 			by = append(by, fmt.Sprintf("%d with status %d", s.statuses[n], n))
@@ -360,10 +360,10 @@ func (c *crowd) report() int {
 		}
 		fmt.Printf("%-28s %5d runs: %s\n", kind, s.runs, strings.Join(by, ", "))
 	}
-	for _, text := range slices.Sorted(maps.Keys(c.findings)) {
-		fmt.Printf("\nFOUND (%d times): %s\n", c.findings[text], text)
+	for _, text := range slices.Sorted(maps.Keys(c.account.findings)) {
+		fmt.Printf("\nFOUND (%d times): %s\n", c.account.findings[text], text)
 	}
-	return len(c.findings)
+	return len(c.account.findings)
 }
 
 // crowd lets a crowd work for a time, and returns the number of findings.
@@ -373,14 +373,14 @@ func (e *env) crowd(ctx context.Context, seed uint64, long, grows time.Duration)
 	fmt.Println("crowd: seed", seed)
 	if c.second != "" {
 		// Run this before the crowd, which uses all processors.
-		must.Do(oneAsks(ctx, c.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 40, 5))
+		must.Do(oneAsks(ctx, c.env.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 40, 5))
 	}
 	if c.isolationErr != nil {
 		fmt.Println("skipped, other hosts and repeated process numbers of the programs themselves:", c.isolationErr)
 	}
 	must.Do(c.rush(ctx, seed, long, grows))
 	found := c.report()
-	fmt.Printf("crowd: %d entries there, %d removed, %d delivered as fetchers say; %d findings\n", len(c.ev.entries),
-		len(c.ev.removed), len(c.ev.printed), found)
+	fmt.Printf("crowd: %d entries there, %d removed, %d delivered as fetchers say; %d findings\n", len(c.account.ev.entries),
+		len(c.account.ev.removed), len(c.account.ev.printed), found)
 	return found
 }

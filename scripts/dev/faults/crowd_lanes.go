@@ -50,13 +50,13 @@ func (c *crowd) lanes() []lane {
 		{200 * ms, c.marksDue},
 		{100 * ms, c.marks}, {300 * ms, c.removes}, {50 * ms, c.follows}, {300 * ms, c.shells},
 		{300 * ms, c.viewersElsewhere},
-		{200 * ms, view("next", true, c.view, "next")}, {500 * ms, view("digest", false, c.view, "digest")},
+		{200 * ms, view("next", true, c.env.view, "next")}, {500 * ms, view("digest", false, c.env.view, "digest")},
 		{3000 * ms, view("lektor-digest", false, "sh", filepath.Join(c.scripts, "lektor-digest"))},
 	}
 }
 
 func (c *crowd) update(args ...string) []string {
-	return append([]string{c.fetch, "update", "-o", "path", "--gap", "0", "--per-host", "8"}, args...)
+	return append([]string{c.env.fetch, "update", "-o", "path", "--gap", "0", "--per-host", "8"}, args...)
 }
 
 // sometimesKilled returns the process, sometimes with a signal that kills it.
@@ -91,7 +91,7 @@ func (c *crowd) updatesElsewhere(rnd *rand.Rand, kind string, s surroundings) {
 // watches starts watches and stops them.
 func (c *crowd) watches(ctx context.Context, rnd *rand.Rand) {
 	c.printed(c.run(process{
-		kind: "watch", argv: []string{c.fetch, "watch", "-o", "path", "--gap", "0", "--per-host", "8"},
+		kind: "watch", argv: []string{c.env.fetch, "watch", "-o", "path", "--gap", "0", "--per-host", "8"},
 		signal: syscall.SIGTERM, after: 200*time.Millisecond + time.Duration(rnd.IntN(4000))*time.Millisecond, ctx: ctx,
 	}))
 }
@@ -123,7 +123,7 @@ func (c *crowd) delivers(_ context.Context, rnd *rand.Rand) {
 
 func (c *crowd) deliver(f *feed) {
 	text, change := f.document()
-	o := c.run(process{kind: "deliver", argv: []string{c.fetch, "deliver", "--id", f.id, "-o", "path"}, stdin: text,
+	o := c.run(process{kind: "deliver", argv: []string{c.env.fetch, "deliver", "--id", f.id, "-o", "path"}, stdin: text,
 		fails: true})
 	c.printed(o)
 	if o.status == 0 {
@@ -142,7 +142,7 @@ func (c *crowd) puts(_ context.Context, rnd *rand.Rand) {
 		f.mu.Unlock()
 	}
 	c.put = max(c.put, v.entry)
-	c.onceOrTwice(rnd, func(program []string) { c.putOne(program, v) }, c.fetch)
+	c.onceOrTwice(rnd, func(program []string) { c.putOne(program, v) }, c.env.fetch)
 }
 
 // onceOrTwice runs a command, or two copies at once, on this host or another.
@@ -176,9 +176,9 @@ func (c *crowd) putOne(program []string, v version) bool {
 func (c *crowd) clocks(_ context.Context, rnd *rand.Rand) {
 	c.onceOrTwice(rnd, func(argv []string) {
 		if o := c.run(process{kind: "lektor-clock", argv: argv}); o.status == 0 {
-			c.mu.Lock()
-			c.ev.clockRuns++
-			c.mu.Unlock()
+			c.account.mu.Lock()
+			c.account.ev.clockRuns++
+			c.account.mu.Unlock()
 		}
 	}, "sh", filepath.Join(c.scripts, "lektor-clock"), "-1")
 }
@@ -191,7 +191,7 @@ func some(rnd *rand.Rand, lines []string, n int) []string {
 
 // listed returns entries to choose from.
 func (c *crowd) listed(args ...string) []string {
-	return c.run(process{kind: "ls", argv: append([]string{c.view, "ls", "-o", "path"}, args...)}).lines()
+	return c.run(process{kind: "ls", argv: append([]string{c.env.view, "ls", "-o", "path"}, args...)}).lines()
 }
 
 // marks pipes the output of ls into mark.
@@ -200,7 +200,7 @@ func (c *crowd) marks(_ context.Context, rnd *rand.Rand) {
 		{"--clear", "FS"}, {"--set", "S", "--clear", "a"}}
 	if paths := c.listed([][]string{nil, {"-a"}}[rnd.IntN(2)]...); len(paths) > 0 {
 		c.run(process{
-			kind: "mark", argv: c.somewhere(rnd, append(append([]string{c.view, "mark"},
+			kind: "mark", argv: c.somewhere(rnd, append(append([]string{c.env.view, "mark"},
 				flags[rnd.IntN(len(flags))]...), "-")...),
 			stdin: strings.Join(some(rnd, paths, 10), "\n") + "\n", fails: true,
 		})
@@ -219,7 +219,7 @@ func (c *crowd) remove(p process, paths []string) {
 
 func (c *crowd) removes(_ context.Context, rnd *rand.Rand) {
 	if paths := some(rnd, c.listed("-a"), 3); len(paths) > 0 {
-		c.remove(process{kind: "rm", argv: append([]string{c.view, "rm", "--now"}, paths...)}, paths)
+		c.remove(process{kind: "rm", argv: append([]string{c.env.view, "rm", "--now"}, paths...)}, paths)
 	}
 }
 
@@ -233,7 +233,7 @@ func (c *crowd) query(rnd *rand.Rand) []string {
 
 func (c *crowd) follows(ctx context.Context, rnd *rand.Rand) {
 	o := c.run(process{
-		kind: "follow", argv: []string{c.view, "follow", "-o", "path"},
+		kind: "follow", argv: []string{c.env.view, "follow", "-o", "path"},
 		signal: syscall.SIGTERM, after: 300*time.Millisecond + time.Duration(rnd.IntN(8000))*time.Millisecond, ctx: ctx,
 	})
 	seen := map[string]bool{}
@@ -296,9 +296,9 @@ func (c *crowd) shells(_ context.Context, rnd *rand.Rand) {
 		case "removed":
 			c.removed(false, key)
 		case "tried":
-			c.mu.Lock()
+			c.account.mu.Lock()
 			c.tried[key] = true
-			c.mu.Unlock()
+			c.account.mu.Unlock()
 		}
 	}
 }
@@ -362,15 +362,15 @@ func (c *crowd) rush(ctx context.Context, seed uint64, long, grows time.Duration
 	})
 	wg.Wait()
 	must.Do(outer.Err())
-	return c.settle()
+	return c.lastRound()
 }
 
 // ran reports whether all required kinds ran.
 func (c *crowd) ran() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.account.mu.Lock()
+	defer c.account.mu.Unlock()
 	for _, kind := range c.wanted {
-		if s := c.stats[kind]; s == nil || s.runs == 0 {
+		if s := c.account.stats[kind]; s == nil || s.runs == 0 {
 			return false
 		}
 	}
@@ -379,14 +379,14 @@ func (c *crowd) ran() bool {
 
 // settle runs the fetchers of all hosts a last time, when nothing else runs, and accounts for all
 // entries.
-func (c *crowd) settle() (err error) {
+func (c *crowd) lastRound() (err error) {
 	defer must.Catch(&err)
 	// Entries that were moved while rm -r removed them are removed now, as a user would do.
 	for key := range c.tried {
 		feed, unique, _ := strings.Cut(key, "/")
 		for _, path := range must.Get(filepath.Glob(filepath.Join(c.dir, "*", feed, unique+"*"))) {
 			must.Do(os.RemoveAll(path))
-			c.ev.removed[key]++
+			c.account.ev.removed[key]++
 		}
 	}
 	const kind = "at the end"
@@ -409,7 +409,7 @@ func (c *crowd) settle() (err error) {
 	if o := c.run(process{kind: kind, argv: c.update("-a")}); o.stdout != "" {
 		c.find("delivered though nothing was new: %s", o.stdout)
 	}
-	if o := c.run(process{kind: "check", argv: []string{c.fetch, "check"}, fails: true}); o.stdout != "" {
+	if o := c.run(process{kind: "check", argv: []string{c.env.fetch, "check"}, fails: true}); o.stdout != "" {
 		c.find("lektor-fetch check: %s", o.stdout)
 	}
 	if c.third != nil {
@@ -420,10 +420,10 @@ func (c *crowd) settle() (err error) {
 			c.find("left: %s", strings.TrimPrefix(path, c.dir+"/"))
 		}
 	}
-	if err := must.Run(func() { c.ev.gather(c.dir) }); err != nil {
+	if err := must.Run(func() { c.account.ev.gather(c.dir) }); err != nil {
 		c.find("%v", err)
 	}
-	for _, err := range c.ev.check() {
+	for _, err := range c.account.ev.check() {
 		c.find("%v", err)
 	}
 	return nil

@@ -44,15 +44,15 @@ func TestCrowd(t *testing.T) {
 	if err := c.rush(t.Context(), uint64(time.Now().UnixNano()), 3*time.Second, 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	for text, n := range c.findings {
+	for text, n := range c.account.findings {
 		t.Errorf("%d times: %s", n, text)
 	}
 	for _, kind := range []string{"update -a", "watch", "deliver", "put", "lektor-clock", "mark", "rm"} {
-		if s := c.stats[kind]; s == nil || s.runs == 0 {
+		if s := c.account.stats[kind]; s == nil || s.runs == 0 {
 			t.Errorf("%s did not run", kind)
 		}
 	}
-	if len(c.ev.printed) == 0 {
+	if len(c.account.ev.printed) == 0 {
 		t.Error("nothing was delivered")
 	}
 }
@@ -64,11 +64,11 @@ func TestOneAsks(t *testing.T) {
 	}
 	c := opened(t)
 	dir := c.dir + "-hosts"
-	if err := oneAsks(t.Context(), c.fetch, c.self, [2]string{dir, dir}, 30, 4); err != nil {
+	if err := oneAsks(t.Context(), c.env.fetch, c.self, [2]string{dir, dir}, 30, 4); err != nil {
 		t.Error(err)
 	}
 	// Two fetchers with separate lektor-dirs both make requests, which the check must detect.
-	if err := oneAsks(t.Context(), c.fetch, c.self, [2]string{dir + "1", dir}, 1, 1); err == nil {
+	if err := oneAsks(t.Context(), c.env.fetch, c.self, [2]string{dir + "1", dir}, 1, 1); err == nil {
 		t.Error("two requests by fetchers of separate lektor-dirs were not detected")
 	}
 }
@@ -93,16 +93,16 @@ func TestCrowdOnGluster(t *testing.T) {
 		return
 	}
 	c := opened(t)
-	if err := oneAsks(t.Context(), c.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 6, 3); err != nil {
+	if err := oneAsks(t.Context(), c.env.fetch, c.self, [2]string{c.dir + "-hosts", c.second + "-hosts"}, 6, 3); err != nil {
 		t.Error(err)
 	}
 	if err := c.rush(t.Context(), uint64(time.Now().UnixNano()), 2*time.Second, 100*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	for text, n := range c.findings {
+	for text, n := range c.account.findings {
 		t.Errorf("%d times: %s", n, text)
 	}
-	if len(c.ev.printed) == 0 {
+	if len(c.account.ev.printed) == 0 {
 		t.Error("nothing was delivered")
 	}
 }
@@ -320,8 +320,8 @@ func TestCrowdFinds(t *testing.T) {
 	}
 	c := opened(t)
 	for entry := range 5 {
-		if !c.putOne([]string{c.fetch}, version{entry + 1, 1}) {
-			t.Fatal(c.findings)
+		if !c.putOne([]string{c.env.fetch}, version{entry + 1, 1}) {
+			t.Fatal(c.account.findings)
 		}
 	}
 	cmd := exec.Command("sh", "-euc", `
@@ -343,18 +343,18 @@ mkdir -p etc/fetch/taken
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := c.settle(); err != nil {
+	if err := c.lastRound(); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"entry 1, of which 1 versions were delivered, is there or removed 0 times", "is the same entry as", "content is", "left: tmp/", "is in no journal",
 		"said: lektor-fetch: warning: etc/fetch/taken/x", "check: it said: lektor-fetch: 2 problems",
 	} {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(c.findings)), func(text string) bool { return strings.Contains(text, want) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(c.account.findings)), func(text string) bool { return strings.Contains(text, want) }) {
 			t.Errorf("found nothing with %q", want)
 		}
 	}
 	if t.Failed() {
-		t.Log(slices.Sorted(maps.Keys(c.findings)))
+		t.Log(slices.Sorted(maps.Keys(c.account.findings)))
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/feeds/settings"
-
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/query"

@@ -39,7 +39,7 @@ func (p *publisher) archive(ctx context.Context, d *documents) error {
 	if err := a.open(); err != nil {
 		return err
 	}
-	return p.settled(ctx, func() error { return a.publish(ctx) })
+	return p.untilStable(ctx, func() error { return a.publish(ctx) })
 }
 
 // open reads the ledger and the names of the published documents.

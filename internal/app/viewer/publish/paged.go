@@ -31,7 +31,7 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 	if err != nil {
 		return err
 	}
-	return p.settled(ctx, func() error { return p.writePages(ctx, d, there) })
+	return p.untilStable(ctx, func() error { return p.writePages(ctx, d, there) })
 }
 
 // writePages writes all pages, and removes pages of there that are no longer needed.

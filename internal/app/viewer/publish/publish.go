@@ -27,7 +27,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
-
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/limiter"
@@ -99,7 +98,7 @@ func Publish(ctx context.Context, o Options, s *cmdline.Streams) error {
 	case o.Paged != "":
 		return p.inDir(o.Paged, func(d *documents) error { return p.paged(ctx, d) })
 	}
-	return p.settled(ctx, func() error { return p.single(ctx) })
+	return p.untilStable(ctx, func() error { return p.single(ctx) })
 }
 
 // errMoved reports that an entry changed or went while its document was made.
@@ -112,8 +111,8 @@ var untilSettled = limiter.Backoff{Steps: []time.Duration{
 	1500 * time.Millisecond, 3 * time.Second,
 }}
 
-// settled calls publish until the entries stay as they were while it ran.
-func (p *publisher) settled(ctx context.Context, publish func() error) error {
+// untilStable calls publish until the entries stay as they were while it ran.
+func (p *publisher) untilStable(ctx context.Context, publish func() error) error {
 	for failures := 1; ; failures++ {
 		switch err := publish(); {
 		case !errors.Is(err, errMoved):

@@ -14,7 +14,6 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/feeds/feedstage"
-
 	"github.com/lektordir/lektor/lektordir"
 )
 

@@ -17,24 +17,23 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/push"
 	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-
 	"github.com/lektordir/lektor/lektordir"
 	"github.com/lektordir/lektor/lektordir/fromfeed"
 )
 
-// session is a locked feed: its lock, which txn holds, its state, and staged entries. It is not
+// lockedFeed is a feed, locked: its lock, which txn holds, its state, and staged entries. It is not
 // safe for concurrent use.
-type session struct {
+type lockedFeed struct {
 	r    *Runner
 	hash string
-	txn  *stage.Txn
+	txn  *stage.Stager
 	st   *schedule.State
 }
 
 // open locks a feed and loads its state. If another process holds the lock, it returns a
 // [*commit.BusyError]: at once, or if wait is set after some seconds. The caller must close the
-// session.
-func (r *Runner) open(ctx context.Context, hash string, wait bool) (*session, error) {
+// locked feed.
+func (r *Runner) open(ctx context.Context, hash string, wait bool) (*lockedFeed, error) {
 	begin := r.Writer.Begin
 	if wait {
 		begin = func(hash string) (*commit.Txn, error) { return r.Writer.BeginWait(ctx, hash) }
@@ -50,11 +49,11 @@ func (r *Runner) open(ctx context.Context, hash string, wait bool) (*session, er
 		txn.Close()
 		return nil, err
 	}
-	return &session{r: r, hash: hash, txn: feedstage.On(r.Dir, txn), st: st}, nil
+	return &lockedFeed{r: r, hash: hash, txn: feedstage.On(r.Dir, txn), st: st}, nil
 }
 
 // Close unlocks the feed and removes entries that are staged but not committed.
-func (s *session) Close() {
+func (s *lockedFeed) Close() {
 	s.txn.Close()
 }
 
@@ -72,7 +71,7 @@ func (r *Runner) state(hash string) (*schedule.State, error) {
 // commit commits the staged entries. If it returns nil, they are durable, marked if they were read
 // elsewhere, and reported to Options.Delivered. commit calls committing while it waits for other
 // feeds to share the commit.
-func (s *session) commit(committing func()) error {
+func (s *lockedFeed) commit(committing func()) error {
 	done := make(chan error, 1)
 	s.txn.Commit(func(err error) { done <- err })
 	committing()
@@ -101,7 +100,7 @@ func (s *session) commit(committing func()) error {
 
 // mark applies marks of entries that were read elsewhere, and returns the new names of moved
 // entries. Marks that fail are tried again at the next visit.
-func (s *session) mark() map[lektordir.Ref]lektordir.Ref {
+func (s *lockedFeed) mark() map[lektordir.Ref]lektordir.Ref {
 	if !s.st.HasMarks() {
 		return nil
 	}
@@ -123,7 +122,7 @@ func dates(h *history.History) stage.Dates {
 
 // describe writes the title and other metadata of a document to src/$feed. id is the id of a feed
 // that does not exist yet.
-func (s *session) describe(feed *feedconv.Feed, id, name string) error {
+func (s *lockedFeed) describe(feed *feedconv.Feed, id, name string) error {
 	old, _ := s.r.Dir.ReadFeed(s.hash)
 	if old == nil {
 		old = &lektordir.Feed{}
@@ -152,7 +151,7 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 
 // stage stages new and updated entries of a document, after describe. article is the field of
 // [feedstage.Options].
-func (s *session) stage(ctx context.Context, feed *feedconv.Feed,
+func (s *lockedFeed) stage(ctx context.Context, feed *feedconv.Feed,
 	article func(int) (feedstage.Article, bool, error)) (stage.Result, error) {
 	p := s.st.Settings.OnUpdate()
 	h := history.Of(s.r.Dir, s.hash)

@@ -44,7 +44,7 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 						before := len(w.got("GET", "/feed"))
 						if restarts {
 							w.restart()
-							w.h.hurry()
+							w.h.shared.hurry()
 							w.settle()
 						}
 						w.advance(d)
@@ -73,7 +73,7 @@ func TestPingOfAFeedThatFailsIsRetried(t *testing.T) {
 					for range 100 {
 						reads += step(time.Minute)
 					}
-					if left := w.pings(); reads != len(ladder.Steps) || len(left) != 0 || notifications() != 2 {
+					if left := w.pings(); reads != len(retrySteps.Steps) || len(left) != 0 || notifications() != 2 {
 						t.Errorf("the feed was read %d times; jobs left: %v", reads, left)
 					}
 					log, _ := os.ReadFile(filepath.Join(w.opts.State, "log"))
@@ -118,7 +118,7 @@ func TestPingThatIsNotRetried(t *testing.T) {
 	if r := w.ping(feed); len(w.pings()) != 0 {
 		t.Errorf("%s, %v", r.body, w.pings())
 	}
-	if log := fmt.Sprint(w.h.log.Recent()); strings.Contains(log, "read again in") {
+	if log := fmt.Sprint(w.h.shared.log.Recent()); strings.Contains(log, "read again in") {
 		t.Error(log)
 	}
 }
@@ -171,7 +171,7 @@ func TestUpdatesDuringALadder(t *testing.T) {
 					t.Helper()
 					if restarts {
 						w.restart()
-						w.h.hurry()
+						w.h.shared.hurry()
 						w.settle()
 					}
 					w.advance(begin.Add(d).Sub(w.clock.Now()))
@@ -224,7 +224,7 @@ func TestUpdatesDuringALadder(t *testing.T) {
 					if s.Errors != round+1 || w.journals() != 0 {
 						t.Fatalf("after ladder %d: %+v, %d rounds", round+1, s, w.journals())
 					}
-					if protocol == WebSub && tries()-before < len(ladder.Steps)+15 {
+					if protocol == WebSub && tries()-before < len(retrySteps.Steps)+15 {
 						t.Error("this test makes too few extra attempts")
 					}
 					w.clock.Add(time.Hour)
@@ -243,7 +243,7 @@ func TestUpdatesDuringALadder(t *testing.T) {
 				if s := w.subscriptions(feed)[0]; s.Errors != 0 {
 					t.Errorf("%+v", s)
 				}
-				if log := fmt.Sprint(w.h.log.Recent()); !strings.Contains(log, "until it registers again") {
+				if log := fmt.Sprint(w.h.shared.log.Recent()); !strings.Contains(log, "until it registers again") {
 					t.Error(log)
 				}
 			})
@@ -263,7 +263,7 @@ func TestSuccessClearsStrikes(t *testing.T) {
 		m.set(500)
 		w.feed("/feed", fmt.Sprint("failure ", i))
 		w.ping(feed)
-		for _, d := range ladder.Steps {
+		for _, d := range retrySteps.Steps {
 			w.advance(d)
 		}
 	}
@@ -326,7 +326,7 @@ func TestRoundsOfHubsThatEnd(t *testing.T) {
 			case 1:
 				w.settle() // stop between notifications, because one in progress may be repeated
 				w.restart()
-				w.h.hurry()
+				w.h.shared.hurry()
 			case 2:
 				w.advance(time.Duration(random.IntN(400)) * time.Second)
 			case 3:

@@ -29,7 +29,7 @@ func TestJudge(t *testing.T) {
 		{"few words", strings.Repeat("An entirely different text. ", 10), ownText{title: "Bridge closed", content: "Read more"}, ""},
 		{"broken UTF-8", "caf\xe9 " + story, ownText{content: "\xff\xfe"}, ""},
 	} {
-		got := judge(&fulltext.Article{Content: c.article}, c.own)
+		got := whyUnusable(&fulltext.Article{Content: c.article}, c.own)
 		if (got == "") != (c.refused == "") || !strings.Contains(got, c.refused) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.refused)
 		}

@@ -17,10 +17,10 @@ type ownText struct {
 // text returns the text of the entry, with one space between words.
 func (o ownText) text() string { return feedconv.PlainText(o.content, o.mime) }
 
-// judge returns the reason why an article must not replace the text of the feed, or "". A page
+// whyUnusable returns the reason why an article must not replace the text of the feed, or "". A page
 // filled by a script has no article, or only a notice; a page that asks for consent or payment has
 // an article that is not the entry's.
-func judge(a *fulltext.Article, own ownText) string {
+func whyUnusable(a *fulltext.Article, own ownText) string {
 	text, feedText := feedconv.PlainText(a.Content, "text/html"), own.text()
 	switch {
 	case text == "":
