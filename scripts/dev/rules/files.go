@@ -92,3 +92,20 @@ func unbraced(pattern string) []string {
 	}
 	return all
 }
+
+// maxWords is the maximum number of words in a cell of the table that says where to change what. A place that needs
+// more explanation has it in a comment, or is simplified.
+const maxWords = 25
+
+// wordy returns a line for each row of the last table of a page whose second cell has too many words. The rows about
+// the full-screen reader are longer.
+func wordy(page, text string) (found []string) {
+	_, table, _ := strings.Cut(text, "\n## Where to change what\n")
+	for row := range strings.Lines(table) {
+		what, cell, ok := strings.Cut(strings.Trim(row, "| \n"), " | ")
+		if n := len(strings.Fields(cell)); ok && n > maxWords && !strings.HasSuffix(what, "full-screen reader") {
+			found = append(found, fmt.Sprintf("%s: the cell after %q has %d words; the limit is %d", page, what, n, maxWords))
+		}
+	}
+	return found
+}

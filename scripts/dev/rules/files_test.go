@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -43,5 +44,17 @@ func TestMissing(t *testing.T) {
 		if got, err := missing(root, "page.md"); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v", text, got, err)
 		}
+	}
+}
+
+func TestWordy(t *testing.T) {
+	row := func(n int) string {
+		return "## A\n\n## Where to change what\n\n| to | change |\n|---|---|\n| add | " + strings.Repeat("a ", n) + "|\n"
+	}
+	if found := wordy("p", row(maxWords)); len(found) > 0 {
+		t.Error(found)
+	}
+	if found := wordy("p", row(maxWords+1)); len(found) != 1 {
+		t.Errorf("%d words: %q", maxWords+1, found)
 	}
 }

@@ -359,7 +359,9 @@ func run() ([]string, error) {
 	pages, err := filepath.Glob("docs/*.md")
 	for _, page := range append(pages, "CONTRIBUTING.md") {
 		found, failed := missing(".", page)
-		all, err = append(all, found...), errors.Join(err, failed)
+		text, unread := os.ReadFile(page)
+		all = append(append(all, found...), wordy(page, string(text))...)
+		err = errors.Join(err, failed, unread)
 	}
 	found, failed := plan(".")
 	all, err = append(all, found...), errors.Join(err, failed)
