@@ -212,9 +212,9 @@ func (o order) add(more []place, less func(a, b place) int) order {
 		}
 		return less(a, b)
 	})
-	var first, rest []place
-	for i, p := range more {
-		if o.has(p.key) || i > 0 && more[i-1].key == p.key {
+	first, rest := more[:0], []place(nil)
+	for _, p := range more {
+		if o.has(p.key) || len(first) > 0 && first[len(first)-1].key == p.key {
 			rest = append(rest, p)
 		} else {
 			first = append(first, p)
