@@ -38,6 +38,18 @@ func (s *Snapshot) Feed(hash string) *Feed {
 	return nil
 }
 
+// Only returns the snapshot with some of its feeds alone, and their entries.
+func (s *Snapshot) Only(wanted func(*Feed) bool) *Snapshot {
+	some := &Snapshot{Feeds: make([]*Feed, 0, len(s.Feeds)), numbered: make([]*Feed, len(s.numbered)), order: s.order}
+	for _, f := range s.Feeds {
+		if wanted(f) {
+			some.Feeds = append(some.Feeds, f)
+			some.numbered[f.number] = f
+		}
+	}
+	return some
+}
+
 func (s *Snapshot) index(hash string) (i int, ok bool) {
 	return slices.BinarySearchFunc(s.Feeds, hash, func(f *Feed, hash string) int {
 		return strings.Compare(f.Hash,
