@@ -104,22 +104,20 @@ func (s *Snapshot) Rising(from, before uint64) iter.Seq2[uint64, Entry] {
 // Falling is like Rising, but yields the last entry first.
 func (s *Snapshot) Falling(from, before uint64) iter.Seq2[uint64, Entry] {
 	return func(yield func(uint64, Entry) bool) {
-		b, i := s.order.search(before)
-		for ; b >= 0; b-- {
-			if b < len(s.order) {
-				if i < 0 {
-					i = len(s.order[b])
+		last, i := s.order.search(before)
+		for b := min(last, len(s.order)-1); b >= 0; b-- {
+			block := s.order[b]
+			if b == last {
+				block = block[:i]
+			}
+			for _, p := range slices.Backward(block) {
+				if p.key < from {
+					return
 				}
-				for _, p := range slices.Backward(s.order[b][:i]) {
-					if p.key < from {
-						return
-					}
-					if e, ok := s.entry(p); ok && !yield(p.key, e) {
-						return
-					}
+				if e, ok := s.entry(p); ok && !yield(p.key, e) {
+					return
 				}
 			}
-			i = -1
 		}
 	}
 }
