@@ -34,8 +34,8 @@ func (t *tally) of(id string) greader.Unread {
 
 // unreadCounts implements unread-count. Streams without unread entries are only in it if the
 // client asks for all.
-func (c *call) unreadCounts() error {
-	v, err := c.look()
+func (c *request) unreadCounts() error {
+	v, err := c.currentView()
 	if err != nil {
 		return err
 	}

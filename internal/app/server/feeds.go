@@ -16,8 +16,8 @@ import (
 )
 
 // subscriptions implements subscription/list.
-func (c *call) subscriptions() error {
-	v, err := c.look()
+func (c *request) subscriptions() error {
+	v, err := c.currentView()
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,8 @@ func titleOf(f *lektordir.Feed) string {
 }
 
 // tags implements tag/list.
-func (c *call) tags() error {
-	v, err := c.look()
+func (c *request) tags() error {
+	v, err := c.currentView()
 	if err != nil {
 		return err
 	}

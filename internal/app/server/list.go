@@ -19,7 +19,7 @@ const (
 )
 
 // most returns the maximum number of items with their contents.
-func (c *call) most() int {
+func (c *request) most() int {
 	if c.wantsXML() {
 		return maxHeld
 	}
@@ -33,12 +33,12 @@ type page struct {
 }
 
 // list reads the parameters of a list, and returns its entries.
-func (c *call) list(stream string, most int) (*view, greader.List, page, error) {
+func (c *request) list(stream string, most int) (*view, greader.List, page, error) {
 	l, err := greader.ParseList(stream, c.values, most)
 	if err != nil {
 		return nil, l, page{}, bad("%v", err)
 	}
-	v, err := c.look()
+	v, err := c.currentView()
 	if err != nil {
 		return nil, l, page{}, err
 	}
@@ -48,12 +48,12 @@ func (c *call) list(stream string, most int) (*view, greader.List, page, error) 
 }
 
 // ids implements stream/items/ids.
-func (c *call) ids() error {
+func (c *request) ids() error {
 	l, err := greader.ParseList(c.values.Get("s"), c.values, maxIDs)
 	if err != nil {
 		return bad("%v", err)
 	}
-	v, err := c.look()
+	v, err := c.currentView()
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (c *call) ids() error {
 }
 
 // contents implements stream/contents.
-func (c *call) contents() error {
+func (c *request) contents() error {
 	stream := c.stream
 	if stream == "" {
 		stream = c.values.Get("s")
@@ -78,8 +78,8 @@ func (c *call) contents() error {
 }
 
 // items implements stream/items/contents. Unknown ids are left out.
-func (c *call) items() error {
-	v, err := c.look()
+func (c *request) items() error {
+	v, err := c.currentView()
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *call) items() error {
 }
 
 // atom implements the feeds of reader/atom.
-func (c *call) atom() error {
+func (c *request) atom() error {
 	v, l, p, err := c.list(c.stream, maxHeld)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (c *call) atom() error {
 
 // writeItems answers with entries. If one cannot be read, the answer ends too early for JSON, so
 // that no client takes it for whole.
-func (c *call) writeItems(v *view, s greader.Stream, p page) error {
+func (c *request) writeItems(v *view, s greader.Stream, p page) error {
 	return c.answer(func(w io.Writer) error {
 		head, err := encode(v.head(s, p))
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // login implements ClientLogin.
-func (c *call) login() error {
+func (c *request) login() error {
 	if c.r.Method == http.MethodPost {
 		if err := c.readForm(maxAnonymous); err != nil {
 			return err
@@ -47,10 +47,10 @@ func (c *call) login() error {
 
 // token answers with the token that edits have in the field T. It is the token of the login, so
 // it does not expire.
-func (c *call) token() error { return c.text(c.auth) }
+func (c *request) token() error { return c.text(c.auth) }
 
 // userInfo answers with the name of the user.
-func (c *call) userInfo() error {
+func (c *request) userInfo() error {
 	name := c.user.Name
 	return c.json(greader.User{ID: "1", Name: name, ProfileID: "1", Email: name})
 }

@@ -67,12 +67,12 @@ func (v *view) flagsOf(s greader.Stream) string {
 // editTag implements edit-tag. Unknown ids are passed over: a client may send marks of entries
 // that were removed meanwhile. A label that is added and that nothing has gets a flag; without items, it
 // becomes a folder.
-func (c *call) editTag() error {
+func (c *request) editTag() error {
 	labels := folders(c.values["a"])
 	if len(c.values["i"])+len(labels) == 0 {
 		return bad("i: no item")
 	}
-	v, err := c.look()
+	v, err := c.currentView()
 	if err == nil {
 		v, err = v.withLabels(labels, len(c.values["i"]) == 0)
 	}
@@ -94,12 +94,12 @@ func (c *call) editTag() error {
 
 // mark sets and clears flags of entries. The marks of a client within ten minutes have one journal of undo.
 func (v *view) mark(entries []entry, e edit) error {
-	lib, moved := v.call.lib, map[string]bool{}
+	lib, moved := v.request.lib, map[string]bool{}
 	lib.marking.Lock()
 	defer lib.marking.Unlock()
-	defer func() { v.call.syncSoon(lib, moved) }()
+	defer func() { v.request.syncSoon(lib, moved) }()
 	m := undo.Moving(v.store, "lektor-serve")
-	m.Continue(&lib.marks, v.call.auth)
+	m.Continue(&lib.marks, v.request.auth)
 	defer m.Close()
 	var first error
 	failed := 0
@@ -129,7 +129,7 @@ func (v *view) mark(entries []entry, e edit) error {
 // markAll implements mark-all-as-read: for the entries that are in the lektor-dir when the request
 // comes, or for those of them that were delivered up to the time ts, inclusive. Without ts no times
 // are compared: the list of the entries is made once, so those that come later stay unread.
-func (c *call) markAll() error {
+func (c *request) markAll() error {
 	stream, ok := greader.ParseStream(c.values.Get("s"))
 	if !ok || c.values.Get("s") == "" {
 		return bad("s: the id of a stream is missing or malformed")
@@ -140,7 +140,7 @@ func (c *call) markAll() error {
 			return bad("ts: not a time")
 		}
 	}
-	v, err := c.look()
+	v, err := c.currentView()
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ var zippers = sync.Pool{New: func() any {
 }}
 
 // send answers with what write writes.
-func (c *call) send(contentType string, write func(io.Writer) error) error {
+func (c *request) send(contentType string, write func(io.Writer) error) error {
 	h := c.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Add("Vary", "Accept-Encoding")
@@ -51,7 +51,7 @@ func (c *call) send(contentType string, write func(io.Writer) error) error {
 }
 
 // body writes the body of an answer, and records that it began.
-type body struct{ c *call }
+type body struct{ c *request }
 
 func (b body) Write(p []byte) (int, error) {
 	b.c.sent = true
@@ -73,10 +73,10 @@ func accepts(field, coding string) bool {
 }
 
 // text answers with a text.
-func (c *call) text(s string) error { return c.data(typeText, []byte(s)) }
+func (c *request) text(s string) error { return c.data(typeText, []byte(s)) }
 
 // ok answers an edit. newsboat compares the whole body.
-func (c *call) ok() error { return c.text("OK") }
+func (c *request) ok() error { return c.text("OK") }
 
 // encode returns a value as JSON, in which characters that a terminal acts on are escaped: users
 // look at answers with curl.
@@ -86,7 +86,7 @@ func encode(v any) ([]byte, error) {
 }
 
 // json answers with a value, as JSON or in the form of output=xml.
-func (c *call) json(v any) error {
+func (c *request) json(v any) error {
 	return c.answer(func(w io.Writer) error {
 		data, err := encode(v)
 		if err == nil {
@@ -97,7 +97,7 @@ func (c *call) json(v any) error {
 }
 
 // answer answers with the JSON that write writes, or with the same as XML if the client wants it.
-func (c *call) answer(write func(io.Writer) error) error {
+func (c *request) answer(write func(io.Writer) error) error {
 	if !c.wantsXML() {
 		return c.send(typeJSON, write)
 	}
@@ -112,10 +112,10 @@ func (c *call) answer(write func(io.Writer) error) error {
 	return c.data(typeXML, data)
 }
 
-func (c *call) wantsXML() bool { return c.values.Get("output") == "xml" }
+func (c *request) wantsXML() bool { return c.values.Get("output") == "xml" }
 
 // taggedJSON is json with an ETag.
-func (c *call) taggedJSON(v any) error {
+func (c *request) taggedJSON(v any) error {
 	data, err := encode(v)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func asXML(data []byte) ([]byte, error) {
 
 // tagged answers with data and an ETag. If the client has the same, the answer to a GET request is
 // 304.
-func (c *call) tagged(contentType string, data []byte) error {
+func (c *request) tagged(contentType string, data []byte) error {
 	sum := sha256.Sum256(data)
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	c.w.Header().Set("ETag", "W/"+tag) // weak, as the answer may be compressed
@@ -150,7 +150,7 @@ func (c *call) tagged(contentType string, data []byte) error {
 }
 
 // data answers with data.
-func (c *call) data(contentType string, data []byte) error {
+func (c *request) data(contentType string, data []byte) error {
 	return c.send(contentType, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
@@ -168,7 +168,7 @@ func matches(field, tag string) bool {
 }
 
 // extend allows a client with a valid token more time than a stranger: a phone may be slow.
-func (c *call) extend() {
+func (c *request) extend() {
 	until := time.Now().Add(patience)
 	control := http.NewResponseController(c.w)
 	_ = control.SetReadDeadline(until) // a connection that cannot do it keeps its deadline

@@ -2,7 +2,7 @@
 //
 // It is a viewer. A [library] has the names of entries from package catalog; marks are renames by package
 // undo. The messages are in package
-// greader. The server keeps only users and tokens, see package accounts. A [call] is one request.
+// greader. The server keeps only users and tokens, see package accounts. A [request] is one of a client.
 package server
 
 import (
@@ -130,7 +130,7 @@ const (
 
 // route is a call of the API.
 type route struct {
-	do    func(*call) error
+	do    func(*request) error
 	read  bool // allows GET and HEAD
 	write bool // allows POST
 	open  bool // needs no token
@@ -140,33 +140,33 @@ type route struct {
 var routes = sync.OnceValue(func() map[string]route {
 	all := map[string]route{
 		// users paste it, and clients ask it for an icon
-		"":                                       {do: (*call).ok, read: true, open: true},
-		"check/compatibility":                    {do: (*call).compatible, read: true, open: true},
-		"accounts/ClientLogin":                   {do: (*call).login, read: true, write: true, open: true},
-		greader.APIPath + "accounts/ClientLogin": {do: (*call).login, read: true, write: true, open: true},
-		greader.AtomPath:                         {do: (*call).atom, read: true},
-		greader.ContentsPath:                     {do: (*call).contents, read: true, write: true},
+		"":                                       {do: (*request).ok, read: true, open: true},
+		"check/compatibility":                    {do: (*request).compatible, read: true, open: true},
+		"accounts/ClientLogin":                   {do: (*request).login, read: true, write: true, open: true},
+		greader.APIPath + "accounts/ClientLogin": {do: (*request).login, read: true, write: true, open: true},
+		greader.AtomPath:                         {do: (*request).atom, read: true},
+		greader.ContentsPath:                     {do: (*request).contents, read: true, write: true},
 	}
 	for name, r := range map[string]route{
-		"token":                 {do: (*call).token, read: true, write: true},
-		"user-info":             {do: (*call).userInfo, read: true, write: true},
-		"subscription/list":     {do: (*call).subscriptions, read: true, write: true},
-		"tag/list":              {do: (*call).tags, read: true, write: true},
-		"stream/items/ids":      {do: (*call).ids, read: true, write: true},
-		"stream/items/contents": {do: (*call).items, read: true, write: true},
-		"unread-count":          {do: (*call).unreadCounts, read: true, write: true},
+		"token":                 {do: (*request).token, read: true, write: true},
+		"user-info":             {do: (*request).userInfo, read: true, write: true},
+		"subscription/list":     {do: (*request).subscriptions, read: true, write: true},
+		"tag/list":              {do: (*request).tags, read: true, write: true},
+		"stream/items/ids":      {do: (*request).ids, read: true, write: true},
+		"stream/items/contents": {do: (*request).items, read: true, write: true},
+		"unread-count":          {do: (*request).unreadCounts, read: true, write: true},
 		"preference/list":       {do: always(greader.Preferences{Prefs: []string{}}), read: true, write: true},
 		"preference/stream/list": {do: always(greader.StreamPreferences{Prefs: map[string][]string{}}), read: true,
 			write: true},
 		"friend/list":           {do: always(greader.Friends{Friends: []string{}}), read: true, write: true},
-		"subscription/edit":     {do: (*call).editSubscription, write: true},
-		"subscription/quickadd": {do: (*call).quickAdd, write: true},
-		"subscription/export":   {do: (*call).export, read: true},
-		"subscription/import":   {do: (*call).importList, write: true},
-		"rename-tag":            {do: (*call).renameTag, write: true},
-		"disable-tag":           {do: (*call).disableTag, write: true},
-		"edit-tag":              {do: (*call).editTag, write: true},
-		"mark-all-as-read":      {do: (*call).markAll, write: true},
+		"subscription/edit":     {do: (*request).editSubscription, write: true},
+		"subscription/quickadd": {do: (*request).quickAdd, write: true},
+		"subscription/export":   {do: (*request).export, read: true},
+		"subscription/import":   {do: (*request).importList, write: true},
+		"rename-tag":            {do: (*request).renameTag, write: true},
+		"disable-tag":           {do: (*request).disableTag, write: true},
+		"edit-tag":              {do: (*request).editTag, write: true},
+		"mark-all-as-read":      {do: (*request).markAll, write: true},
 	} {
 		all[greader.APIPath+name] = r
 	}
@@ -174,8 +174,8 @@ var routes = sync.OnceValue(func() map[string]route {
 })
 
 // always returns a route that answers each request with the same value.
-func always(v any) func(*call) error {
-	return func(c *call) error { return c.json(v) }
+func always(v any) func(*request) error {
+	return func(c *request) error { return c.json(v) }
 }
 
 // httpError is the answer to a request that failed.
@@ -194,7 +194,7 @@ func bad(format string, args ...any) error {
 // ServeHTTP answers a request. It cleans the path itself, because [http.ServeMux] would redirect
 // clients that send "//" or the URL of a feed in the path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{Server: s, w: w, r: r}
+	c := &request{Server: s, w: w, r: r}
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "private, no-cache")
 	err := c.serve()
@@ -223,7 +223,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // status returns the result of a request, for a message.
-func (c *call) status(err error) string {
+func (c *request) status(err error) string {
 	if err == nil {
 		return "answered"
 	}
@@ -234,7 +234,7 @@ func (c *call) status(err error) string {
 }
 
 // serve finds the route of a request, checks the token, and answers.
-func (c *call) serve() error {
+func (c *request) serve() error {
 	path, stream, ok := greader.SplitPath(c.r.URL.EscapedPath(), c.opts.BasePath)
 	r, found := routes()[path]
 	if !ok || !found {

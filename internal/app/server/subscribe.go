@@ -45,10 +45,10 @@ type editor struct {
 
 // edit calls do with an editor. One request at a time edits a lektor-dir, because folders are read
 // and written back.
-func (c *call) edit(do func(*editor) error) error {
+func (c *request) edit(do func(*editor) error) error {
 	c.lib.editing.Lock()
 	defer c.lib.editing.Unlock()
-	v, err := c.look()
+	v, err := c.currentView()
 	if err != nil {
 		return err
 	}
@@ -273,11 +273,11 @@ func folders(ids []string) (names []string) {
 }
 
 // editSubscription implements subscription/edit.
-func (c *call) editSubscription() error {
+func (c *request) editSubscription() error {
 	action, add, remove := c.values.Get("ac"), folders(c.values["a"]), folders(c.values["r"])
 	ids := c.values["s"]
 	if len(ids) == 0 && action == "edit" && len(add) > 0 { // Read You adds a folder so
-		v, err := c.look()
+		v, err := c.currentView()
 		if err == nil {
 			_, err = v.withLabels(add, true)
 		}
@@ -332,7 +332,7 @@ func (c *call) editSubscription() error {
 }
 
 // quickAdd implements subscription/quickadd.
-func (c *call) quickAdd() error {
+func (c *request) quickAdd() error {
 	query := strings.TrimSpace(c.values.Get("quickadd"))
 	url := strings.TrimPrefix(query, "feed/")
 	if url == "" {
@@ -404,7 +404,7 @@ func (v *view) withLabels(names []string, folder bool) (*view, error) {
 	if err := checkLabels(names); err != nil {
 		return nil, err
 	}
-	err := v.call.edit(func(e *editor) error {
+	err := v.request.edit(func(e *editor) error {
 		taken := e.usedFlags() + "d" // d is that of saved entries
 		for _, l := range e.ownLabels {
 			taken += l.Flag
@@ -430,7 +430,7 @@ func (v *view) withLabels(names []string, folder bool) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.call.look()
+	return v.request.currentView()
 }
 
 // checkLabels returns an error if a flag or folder cannot have one of the names.
@@ -444,7 +444,7 @@ func checkLabels(names []string) error {
 }
 
 // renameTag implements rename-tag, for folders and flags.
-func (c *call) renameTag() error {
+func (c *request) renameTag() error {
 	name, err := label(c.values)
 	if err != nil {
 		return err
@@ -482,7 +482,7 @@ func (c *call) renameTag() error {
 // disableTag implements disable-tag: the feeds of a folder leave it, or the entries with a flag
 // lose it, and the flag its label. A label that nothing has is passed over: NetNewsWire and Read You end the
 // subscriptions of a folder before, and with the last one the folder is gone.
-func (c *call) disableTag() error {
+func (c *request) disableTag() error {
 	name, err := label(c.values)
 	if err != nil {
 		return err
@@ -513,8 +513,8 @@ func (c *call) disableTag() error {
 }
 
 // export implements subscription/export: an OPML list without passwords.
-func (c *call) export() error {
-	v, err := c.look()
+func (c *request) export() error {
+	v, err := c.currentView()
 	if err != nil {
 		return err
 	}
@@ -537,7 +537,7 @@ func (c *call) export() error {
 
 // importList implements subscription/import: the body is an OPML list. Feeds that clients may not
 // add are left out.
-func (c *call) importList() error {
+func (c *request) importList() error {
 	doc, err := opml.Parse(c.body)
 	if err != nil {
 		return bad("%v", err)

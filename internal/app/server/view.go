@@ -19,13 +19,13 @@ type view struct {
 	dir               *lektordir.Dir
 	store             *entrystore.Store
 	all               bool // [Options].AllCategories
-	call              *call
+	request           *request
 	// ownLabels are the names of flags, and folders that may have no feeds.
 	ownLabels []entrystore.Label
 }
 
-// look returns the lektor-dir of the user as it is now.
-func (c *call) look() (*view, error) {
+// currentView returns the lektor-dir of the user as it is now.
+func (c *request) currentView() (*view, error) {
 	s, err := c.lib.names.Now(c.r.Context())
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ const Replacing = ";replaces"
 
 // MoveToNew renames a staged entry from the directory from, which is relative to the lektor-dir, to
 // new/, and removes the version that it replaces from new/. The journal has the entry's line. If
-// Settle fails, it can be called again. dropped reports that the entry was not delivered, because a
+// MoveToNew fails, it can be called again. dropped reports that the entry was not delivered, because a
 // viewer had taken the version that it replaces.
 func MoveToNew(d *dirfs.Dir, feed, from string, r journal.Record) (dropped bool, err error) {
 	if r.Replaces == "" {

@@ -34,7 +34,7 @@ func private(t *testing.T) []string {
 	return names
 }
 
-// TestSettle: what changed before Settle was called can be taken after it, also if an earlier call was given
+// TestSettle: what changed before CatchUp was called can be taken after it, also if an earlier call was given
 // up. A kill leaves no file.
 func TestSettle(t *testing.T) {
 	ctx, w := collect(t)
@@ -49,7 +49,7 @@ func TestSettle(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, fmt.Sprint(i)), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Settle(ctx); err != nil {
+		if err := w.CatchUp(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if taken := w.Take(); !taken[dir] || len(taken) != 1 {
@@ -61,7 +61,7 @@ func TestSettle(t *testing.T) {
 		if i%10 == 7 {
 			given, up := context.WithCancel(ctx)
 			up()
-			_ = w.Settle(given)
+			_ = w.CatchUp(given)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestOverflow(t *testing.T) {
 	if err := w.Add(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Settle(ctx); err != nil {
+	if err := w.CatchUp(ctx); err != nil {
 		t.Fatal(err)
 	}
 	w.mu.Lock() // so that no events are read
@@ -96,7 +96,7 @@ func TestOverflow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Settle(ctx); err != nil {
+	if err := w.CatchUp(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if taken := w.Take(); !taken[""] {

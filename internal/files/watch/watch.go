@@ -60,12 +60,12 @@ type Events struct {
 	pending map[string]bool
 	added   map[string]bool
 
-	settling settling
-	ended    chan struct{} // closed when no more events are read
+	catchingUp catchingUp
+	ended      chan struct{} // closed when no more events are read
 }
 
-// settling is what [Events.Settle] waits with. Both fields change under the locks of settling and of Events.
-type settling struct {
+// catchingUp is what [Events.CatchUp] waits with. Both fields change under the locks of catchingUp and of Events.
+type catchingUp struct {
 	sync.Mutex
 	file    *os.File      // a private file, to which it writes
 	arrived chan struct{} // closed when the event of the last write has come
@@ -108,19 +108,19 @@ func (w *Events) Watches(dir string) bool {
 	return w.added[dir]
 }
 
-// patience is how long Settle waits for its event.
+// patience is how long CatchUp waits for its event.
 const patience = 5 * time.Second
 
-// Settle waits until all changes that ended before the call can be taken. For this it writes to a private
+// CatchUp waits until all changes that ended before the call can be taken. For this it writes to a private
 // file and waits for the event of that: the kernel has one queue of events, in their order. If the queue
 // overflows, or the event does not come, any directory may have changed.
-func (w *Events) Settle(ctx context.Context) error {
+func (w *Events) CatchUp(ctx context.Context) error {
 	if w.Polling() {
 		w.mark("")
 		return nil
 	}
-	w.settling.Lock()
-	defer w.settling.Unlock()
+	w.catchingUp.Lock()
+	defer w.catchingUp.Unlock()
 	arrived, err := w.write()
 	if err != nil {
 		w.fallBack(err)
@@ -139,16 +139,16 @@ func (w *Events) Settle(ctx context.Context) error {
 	case <-w.ctx.Done():
 		err = context.Cause(w.ctx)
 	}
-	w.settling.close()
+	w.catchingUp.close()
 	w.mu.Lock()
-	w.settling.file = nil // the event of this write is not that of a later one
+	w.catchingUp.file = nil // the event of this write is not that of a later one
 	w.mu.Unlock()
 	return err
 }
 
 // write writes to the private file, which it makes if there is none.
 func (w *Events) write() (arrived chan struct{}, err error) {
-	f := w.settling.file
+	f := w.catchingUp.file
 	if f == nil {
 		if f, err = os.CreateTemp("", "lektor-watch-"); err != nil {
 			return nil, err
@@ -160,7 +160,7 @@ func (w *Events) write() (arrived chan struct{}, err error) {
 	}
 	arrived = make(chan struct{})
 	w.mu.Lock()
-	w.settling.file, w.settling.arrived = f, arrived
+	w.catchingUp.file, w.catchingUp.arrived = f, arrived
 	w.mu.Unlock()
 	if err == nil {
 		_, err = f.WriteAt([]byte{0}, 0)
@@ -172,7 +172,7 @@ func (w *Events) write() (arrived chan struct{}, err error) {
 const unlinks = runtime.GOOS == "linux"
 
 // close closes the private file.
-func (s *settling) close() {
+func (s *catchingUp) close() {
 	if s.file != nil {
 		_ = s.file.Close()
 		if !unlinks {
@@ -268,9 +268,9 @@ func (w *Events) read(ctx context.Context) {
 	defer close(w.ended)
 	defer func() {
 		w.fs.Close()
-		w.settling.Lock()
-		defer w.settling.Unlock()
-		w.settling.close()
+		w.catchingUp.Lock()
+		defer w.catchingUp.Unlock()
+		w.catchingUp.close()
 	}()
 	for {
 		select {
@@ -304,7 +304,7 @@ func (w *Events) Lost() {
 func (w *Events) happened(ev fsnotify.Event) {
 	name, dir := ev.Name, filepath.Dir(ev.Name)
 	w.mu.Lock()
-	awaited := w.settling.file != nil && name == w.settling.file.Name() && ev.Op.Has(fsnotify.Write)
+	awaited := w.catchingUp.file != nil && name == w.catchingUp.file.Name() && ev.Op.Has(fsnotify.Write)
 	of, itself := w.added[dir], w.added[name]
 	w.mu.Unlock()
 	if awaited {
@@ -326,7 +326,7 @@ func (w *Events) happened(ev fsnotify.Event) {
 func (w *Events) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s := &w.settling; s.arrived != nil {
+	if s := &w.catchingUp; s.arrived != nil {
 		close(s.arrived)
 		s.arrived = nil
 	}

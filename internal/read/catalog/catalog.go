@@ -133,7 +133,7 @@ func (c *Catalog) Now(ctx context.Context) (*Snapshot, error) {
 		return c.last, nil // another call began to look after this one came
 	}
 	began := time.Now()
-	if err := c.events.Settle(ctx); err != nil {
+	if err := c.events.CatchUp(ctx); err != nil {
 		return c.last, err
 	}
 	at, err := unix.Open(c.dir.Path(), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -13,8 +13,8 @@ import (
 	"github.com/lektordir/lektor/internal/protocol/greader"
 )
 
-// call is a request.
-type call struct {
+// request is a request of a client, and its answer.
+type request struct {
 	*Server
 	w http.ResponseWriter
 	r *http.Request
@@ -32,7 +32,7 @@ type call struct {
 
 // authenticate finds the user of a request by its token: in the header, or for a POST request
 // without it in the field T of the form, where Liferea sends it.
-func (c *call) authenticate() error {
+func (c *request) authenticate() error {
 	post := c.r.Method == http.MethodPost
 	token, ok := headerToken(c.r.Header.Get("Authorization"))
 	if !ok {
@@ -64,7 +64,7 @@ func (c *call) authenticate() error {
 
 // checkEditToken checks the field T of a request whose header has a valid token. Clients that
 // never ask for a token send none, or "x".
-func (c *call) checkEditToken() error {
+func (c *request) checkEditToken() error {
 	t := strings.TrimSpace(c.values.Get("T"))
 	if t == "" || t == "x" || t == c.auth {
 		return nil
@@ -94,14 +94,14 @@ func headerToken(field string) (token string, ok bool) {
 	return "", false
 }
 
-func (c *call) unauthorized() error {
+func (c *request) unauthorized() error {
 	c.w.Header().Set("WWW-Authenticate", `GoogleLogin realm="lektor-serve", service="reader"`)
 	return &httpError{http.StatusUnauthorized, "Unauthorized"}
 }
 
 // readForm reads the body of a request. Its parameters replace those of the query with the same names:
 // Read You sends a URL in both, and escapes it only in the form.
-func (c *call) readForm(most int64) error {
+func (c *request) readForm(most int64) error {
 	var err error
 	c.body, err = io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
 	if errors.As(err, new(*http.MaxBytesError)) {
@@ -126,7 +126,7 @@ func (c *call) readForm(most int64) error {
 }
 
 // compatible answers FreshRSS's question of clients and users, whether a proxy lets the header through.
-func (c *call) compatible() error {
+func (c *request) compatible() error {
 	if c.r.Header.Get("Authorization") == "" {
 		return c.text("FAIL: the header Authorization did not arrive; send one, or look at the proxy")
 	}
