@@ -326,7 +326,7 @@ func readAll(m *model, _ call) tea.Cmd {
 
 // confirmRead marks entries of the listed node as read, if the user confirms.
 func confirmRead(m *model, refs []lektordir.Ref) {
-	m.input.confirm(m.trf("mark %d entries of %s as read?", len(refs), listName(m)), func() tea.Cmd {
+	m.input.confirm(m.Trf("mark %d entries of %s as read?", len(refs), listName(m)), func() tea.Cmd {
 		markRead(m, refs)
 		return nil
 	})

@@ -96,7 +96,7 @@ func downloadEnclosures(m *model, c call) tea.Cmd {
 		dir = c.words[0]
 	}
 	if ref.HasFlag('d') {
-		m.input.confirm(m.tr("the enclosures are saved already; download again?"),
+		m.input.confirm(m.Tr("the enclosures are saved already; download again?"),
 			func() tea.Cmd { return addDownloads(m, ref, urls, dir) })
 		return nil
 	}
@@ -146,7 +146,7 @@ func askDirectory(m *model, ref lektordir.Ref, urls []string) tea.Cmd {
 	if m.input.waits() {
 		return nil
 	}
-	m.ask(m.tr("download to: "), "~/Podcasts", "").then = func(m *model, dir string) tea.Cmd {
+	m.ask(m.Tr("download to: "), "~/Podcasts", "").then = func(m *model, dir string) tea.Cmd {
 		if dir = strings.TrimSpace(dir); dir == "" {
 			return nil
 		}
@@ -171,7 +171,7 @@ func beginDownloads(m *model) tea.Cmd {
 
 func beginDownload(m *model, d *download) tea.Cmd {
 	disk, send := m.disk, m.send
-	saved, cancelled, of := m.trf("%s saved", d.title), m.trf("download of %s cancelled", d.title), m.tr("of")
+	saved, cancelled, of := m.Trf("%s saved", d.title), m.Trf("download of %s cancelled", d.title), m.Tr("of")
 	ctx, cancel := context.WithCancel(m.ctx)
 	t := m.tasks.begin(&m.world, ends(d.title, 24), func(_ context.Context, progress func(string)) (string, error) {
 		defer cancel()
@@ -215,15 +215,15 @@ func (d *download) text(m *model) string {
 	state := ""
 	switch d.state {
 	case downloadWaits:
-		state = m.tr("waiting")
+		state = m.Tr("waiting")
 	case downloadRuns:
-		state = cmp.Or(d.task.progress, m.tr("starting"))
+		state = cmp.Or(d.task.progress, m.Tr("starting"))
 	case downloadSaved:
-		return m.tr("saved") + "  " + d.title + "  " + d.path
+		return m.Tr("saved") + "  " + d.title + "  " + d.path
 	case downloadFailed:
-		return m.tr("failed") + "  " + d.title + "  " + d.err.Error()
+		return m.Tr("failed") + "  " + d.title + "  " + d.err.Error()
 	case downloadCancelled:
-		state = m.tr("cancelled")
+		state = m.Tr("cancelled")
 	}
 	return state + "  " + d.title + "  " + d.url
 }
@@ -236,7 +236,7 @@ func listDownloads(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	m.input.menu = &menu{
-		title: m.tr("downloads"), hint: m.trf("%s plays, d cancels or removes", m.o.Keys.of("open")), wrap: true,
+		title: m.Tr("downloads"), hint: m.Trf("%s plays, d cancels or removes", m.o.Keys.of("open")), wrap: true,
 		keys: map[string]string{"d": "trash"},
 		live: func() (lines []string) {
 			for _, d := range ds.list {
@@ -293,6 +293,6 @@ func end(m *model, _ call) tea.Cmd {
 	if n == 0 {
 		return tea.Quit
 	}
-	m.input.confirm(m.trf("%d downloads are not complete; end anyway?", n), func() tea.Cmd { return tea.Quit })
+	m.input.confirm(m.Trf("%d downloads are not complete; end anyway?", n), func() tea.Cmd { return tea.Quit })
 	return nil
 }

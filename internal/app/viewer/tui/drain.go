@@ -70,16 +70,16 @@ func (l *leftover) drain(cancel func()) *defect {
 // progress returns the message while something is being done.
 func (l *leftover) progress() string {
 	if done, total := l.marked(); done < total {
-		return l.trf("marked %d of %d; ^C ends without the rest", done, total)
+		return l.Trf("marked %d of %d; ^C ends without the rest", done, total)
 	}
 	for _, t := range l.tasks {
 		select {
 		case <-t.ended:
 		default:
-			return l.trf("%s; ^C ends without it", t.label)
+			return l.Trf("%s; ^C ends without it", t.label)
 		}
 	}
-	return l.trf("%s; ^C ends without it", l.tr("changing a subscription"))
+	return l.Trf("%s; ^C ends without it", l.Tr("changing a subscription"))
 }
 
 // marked returns how many entries are done, and how many there are.
@@ -95,7 +95,7 @@ func (l *leftover) marked() (done, total int) {
 func (l *leftover) reportEnd() {
 	if l.ctx.Err() != nil {
 		if done, total := l.marked(); done < total {
-			l.o.Report.Error("%s", l.trf("marked %d of %d", done, total))
+			l.o.Report.Error("%s", l.Trf("marked %d of %d", done, total))
 		}
 		return
 	}

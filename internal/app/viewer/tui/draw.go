@@ -68,7 +68,7 @@ func (m *model) View() tea.View {
 	switch {
 	case p.width == 0 || p.height == 0:
 	case p.width < leastWidth || p.height < leastHeight:
-		text := m.trf("screen too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
+		text := m.Trf("screen too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
 		v.SetContent(strings.Join(firstLines(breakLines(text, p.width), p.height), "\n"))
 	case m.shown.on:
 		v.SetContent(strings.Repeat("\n", p.height-1) + fit(m.shown.caption, p.width))
@@ -149,7 +149,7 @@ func cursorMark(here bool) string {
 func (p *painter) feeds(width, height int) (string, []string) {
 	t := &p.tree
 	if p.snapshot == nil {
-		return " " + p.m.tr("feeds"), []string{fit(" "+p.m.tr("reading…"), width)}
+		return " " + p.m.Tr("feeds"), []string{fit(" "+p.m.Tr("reading…"), width)}
 	}
 	t.y = window(t.y, t.at, len(t.nodes), height)
 	var body []string
@@ -161,9 +161,9 @@ func (p *painter) feeds(width, height int) (string, []string) {
 		}
 		body = append(body, p.node(n, i == t.at, s, width))
 	}
-	title := " " + p.m.tr("feeds")
+	title := " " + p.m.Tr("feeds")
 	if u := p.allUnread(); u > 0 {
-		title += "  " + p.m.trf("%d unread", u)
+		title += "  " + p.m.Trf("%d unread", u)
 	}
 	return title, body
 }
@@ -258,13 +258,13 @@ func (p *painter) entries(width, height int) (string, []string) {
 func noEntries(m *model) string {
 	switch l, s := &m.browser.list, m.browser.snapshot; {
 	case l.query != "":
-		return m.tr("nothing matches")
+		return m.Tr("nothing matches")
 	case s != nil && len(s.feeds) == 0 && m.o.NoFetcher == nil:
-		return m.trf("no feeds: %s subscribes to one", m.o.Keys.of("subscribe"))
+		return m.Trf("no feeds: %s subscribes to one", m.o.Keys.of("subscribe"))
 	case l.includesRead():
-		return m.tr("no entries")
+		return m.Tr("no entries")
 	}
-	return m.trf("nothing unread: %s shows read entries", m.o.Keys.of("all"))
+	return m.Trf("nothing unread: %s shows read entries", m.o.Keys.of("all"))
 }
 
 // allUnread returns the number of all unread entries.
@@ -385,7 +385,7 @@ func (p *painter) text(width, height int) (string, []string) {
 	case !r.open():
 		return " ", nil
 	case r.page == nil:
-		return title, []string{fit(" "+p.m.tr("reading…"), width)}
+		return title, []string{fit(" "+p.m.Tr("reading…"), width)}
 	}
 	header := max(0, slices.Index(r.lines, ""))
 	var body []string
@@ -430,7 +430,7 @@ func (p *painter) lastLine() string {
 	case m.input.count != "" || m.input.keys != "":
 		return fit(m.input.count+m.input.keys, p.width)
 	}
-	left, right := p.place(), m.o.Keys.of("help")+" "+m.tr("help")
+	left, right := p.place(), m.o.Keys.of("help")+" "+m.Tr("help")
 	if left == "" && p.width >= 60 {
 		left = p.hints()
 	}
@@ -442,19 +442,19 @@ func (p *painter) place() string {
 	m, page := p.m, p.page.page
 	switch {
 	case m.input.menu != nil:
-		return m.tr(m.input.menu.hint)
+		return m.Tr(m.input.menu.hint)
 	case p.snapshot == nil:
-		return m.trf("reading %s", m.o.Name)
+		return m.Trf("reading %s", m.o.Name)
 	case p.focus == pagePane && page != nil:
-		place := m.tr("all")
+		place := m.Tr("all")
 		if n := len(p.page.lines) - linesOf(p.browser, pagePane); n > 0 {
 			place = fmt.Sprintf("%d%%", p.page.y*100/n)
 		}
 		if n := len(page.Enclosures); n > 0 {
-			place += ", " + m.trf("%d enclosures", n)
+			place += ", " + m.Trf("%d enclosures", n)
 		}
 		if n := len(page.Pictures); n > 0 && m.shown.can() {
-			place += ", " + m.trf("%d pictures", n)
+			place += ", " + m.Trf("%d pictures", n)
 		}
 		if len(m.tasks) > 0 {
 			place = m.tasks.progress() + ", " + place
@@ -465,7 +465,7 @@ func (p *painter) place() string {
 	case m.dates.progress != "":
 		return m.dates.progress
 	case p.list.all:
-		return m.tr("read and unread entries")
+		return m.Tr("read and unread entries")
 	}
 	return ""
 }
@@ -473,7 +473,7 @@ func (p *painter) place() string {
 // hints returns the most useful keys for the current pane.
 func (p *painter) hints() string {
 	var hints []string
-	tr := p.m.tr
+	tr := p.m.Tr
 	for _, h := range []struct{ action, what string }{
 		{"open", tr("open")}, {"forward", tr("read on")}, {"next-unread", tr("next unread")}, {"search", tr("search")},
 		{"quit", tr("back")}, {"all", tr("all")},

@@ -272,13 +272,13 @@ func (s *fetching) ended(m *model, f *fetch, err error) tea.Cmd {
 	case err != nil && !started && s.every > 0:
 		s.timer++
 		m.fail(fmt.Errorf("%s: %w",
-			m.tr("lektor-fetch does not start, and nothing is fetched until you press a key for it"), err))
+			m.Tr("lektor-fetch does not start, and nothing is fetched until you press a key for it"), err))
 		return nil
 	case err != nil && len(messages) == 0:
 		m.fail(fmt.Errorf("lektor-fetch: %w", err))
 	case len(messages) > 0:
 		text := strings.TrimPrefix(Plain(f.summary)+"; "+messages[0], "; ")
-		m.status = status{m.trf("%s (%s: all messages)", text, m.o.Keys.of("messages")), err != nil}
+		m.status = status{m.Trf("%s (%s: all messages)", text, m.o.Keys.of("messages")), err != nil}
 	case f.feeds != nil && len(f.feeds) == 0:
 		m.say("you are subscribed to none of these feeds")
 	case !f.timed || f.steps > 0:

@@ -99,8 +99,8 @@ func openAll(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	d := m.disk
-	m.input.confirm(m.trf("open %d entries in the browser?", len(refs)), func() tea.Cmd {
-		return m.tasks.begin(&m.world, m.tr("opening"), func(ctx context.Context, progress func(string)) (string,
+	m.input.confirm(m.Trf("open %d entries in the browser?", len(refs)), func() tea.Cmd {
+		return m.tasks.begin(&m.world, m.Tr("opening"), func(ctx context.Context, progress func(string)) (string,
 			error) {
 			var errs []error
 			for i, ref := range refs {
@@ -114,10 +114,10 @@ func openAll(m *model, _ call) tea.Cmd {
 				}
 			}
 			if len(errs) > 0 {
-				return "", errors.New(m.trf("%d of %d entries were not opened: %s", len(errs), len(refs),
+				return "", errors.New(m.Trf("%d of %d entries were not opened: %s", len(errs), len(refs),
 					errs[0].Error()))
 			}
-			return m.trf("%d entries opened", len(refs)), nil
+			return m.Trf("%d entries opened", len(refs)), nil
 		}).run
 	})
 	return nil
@@ -367,16 +367,16 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 // unknown returns the message about a word that begins no line, with what is meant here by those of newsboat.
 func (w *world) unknown(word string) string {
 	meant := map[string]string{
-		"set":    w.tr("type a line of etc/view/look, as theme dark"),
-		"source": w.tr("reload reads etc/view/look again"),
-		"tag":    w.tr("folders chooses a folder"),
-		"goto":   w.tr("search feed:NAME lists a feed"),
-		"exec":   w.tr("type the action without it"),
+		"set":    w.Tr("type a line of etc/view/look, as theme dark"),
+		"source": w.Tr("reload reads etc/view/look again"),
+		"tag":    w.Tr("folders chooses a folder"),
+		"goto":   w.Tr("search feed:NAME lists a feed"),
+		"exec":   w.Tr("type the action without it"),
 	}[word]
 	if meant == "" {
-		return w.trf("there is no action or command %s", word)
+		return w.Trf("there is no action or command %s", word)
 	}
-	return w.trf("there is no command %s here: %s", word, meant)
+	return w.Trf("there is no command %s here: %s", word, meant)
 }
 
 // showOutput returns the task that runs a command without a terminal, and shows its output: a line
@@ -404,7 +404,7 @@ func showOutput(m *model, name string, argv func(context.Context) ([]string, err
 		case len(lines) == 1:
 			return lines[0], nil
 		case len(lines) == 0:
-			return m.trf("%s: done", name), nil
+			return m.Trf("%s: done", name), nil
 		}
 		return "", nil
 	}

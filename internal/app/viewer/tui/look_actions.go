@@ -32,7 +32,7 @@ func chooseNode(m *model, kind nodeKind, n *menu) tea.Cmd {
 		found = slices.DeleteFunc(slices.Clone(s.nodes), func(n node) bool { return n.kind != kind })
 	}
 	if len(found) == 0 {
-		m.say("%s: there are none", m.tr(n.title))
+		m.say("%s: there are none", m.Tr(n.title))
 		return nil
 	}
 	for _, node := range found {
@@ -45,7 +45,7 @@ func chooseNode(m *model, kind nodeKind, n *menu) tea.Cmd {
 		return nil
 	})
 	m.input.menu = n
-	n.hint = m.trf("%s lists the entries, other keys close the menu", m.o.Keys.of("open"))
+	n.hint = m.Trf("%s lists the entries, other keys close the menu", m.o.Keys.of("open"))
 	return nil
 }
 

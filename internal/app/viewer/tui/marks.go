@@ -92,7 +92,7 @@ func (c *change) make(q *marks) changeMsg {
 		msg.err = d.Remember(ctx, c.name, c.query)
 	case saveChange:
 		if msg.err = d.Save(ctx, c.name, c.query); msg.err == nil {
-			msg.message = w.trf("saved as %s", c.name)
+			msg.message = w.Trf("saved as %s", c.name)
 		}
 	}
 	return msg

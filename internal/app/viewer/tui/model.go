@@ -14,8 +14,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"golang.org/x/text/message"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/files/workers"
@@ -53,10 +53,10 @@ type jobs struct {
 
 // world holds everything outside the model. It does not change while the program runs.
 type world struct {
-	ctx          context.Context
-	disk         Disk
-	o            *Options
-	texts        *message.Printer
+	ctx  context.Context
+	disk Disk
+	o    *Options
+	*texts.Printer
 	terminal     *tty
 	send         func(tea.Msg)
 	program      *tea.Program // nil in tests
@@ -157,7 +157,7 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 		o.Getenv = os.Getenv
 	}
 	o.Report = cmp.Or(o.Report, cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report)
-	m := &model{world: world{ctx: ctx, disk: d, o: o, texts: newTexts(o.Getenv), terminal: newTTY(o.Out, o.Plain),
+	m := &model{world: world{ctx: ctx, disk: d, o: o, Printer: texts.New(o.Getenv), terminal: newTTY(o.Out, o.Plain),
 		began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
 	m.awaitChanges = func() tea.Msg { return m.queue.wait(ctx) }
 	m.marks.world = &m.world
@@ -287,7 +287,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 // apply carries out the effects of a change of the browser.
 func (m *model) apply(e effects) {
 	if e.say != "" {
-		m.status = status{m.tr(e.say), false}
+		m.status = status{m.Tr(e.say), false}
 	}
 	if e.list {
 		m.browser.list.complete = false
@@ -307,7 +307,7 @@ const frame = time.Second / framesPerSecond
 
 // say shows a message in the last line.
 func (m *model) say(format string, args ...any) {
-	m.status = status{m.trf(format, args...), false}
+	m.status = status{m.Trf(format, args...), false}
 }
 
 // hintMark is between an error and its hint, as between the messages of lektor-fetch.
@@ -319,7 +319,7 @@ func (m *model) fail(err error) {
 		err = fmt.Errorf("%w%s%s", err, hintMark, hint.Hint)
 	}
 	if m.ctx.Err() == nil {
-		m.status = status{m.tr(err.Error()), true}
+		m.status = status{m.Tr(err.Error()), true}
 	}
 }
 
@@ -491,7 +491,7 @@ func (m *model) beginList() tea.Cmd {
 	w.progress = func(done, total int) {
 		if now := time.Now(); now.Sub(sent) > pause {
 			sent = now
-			send(learnMsg{progress: m.trf("sorting by %s: %d of %d", w.by, done, total)})
+			send(learnMsg{progress: m.Trf("sorting by %s: %d of %d", w.by, done, total)})
 		}
 		if done == total {
 			send(learnMsg{})
@@ -550,7 +550,7 @@ func (m *model) learn(items []*item) tea.Cmd {
 		err := d.Learn(ctx, refs, func(what string, done, total int) {
 			if now := time.Now(); now.Sub(sent) > pause {
 				sent = now
-				send(learnMsg{progress: w.trf("%s: %d of %d", w.tr(what), done, total)})
+				send(learnMsg{progress: w.Trf("%s: %d of %d", w.Tr(what), done, total)})
 			}
 		})
 		return learnMsg{done: true, err: err}

@@ -69,7 +69,7 @@ func (us *undos) takeBack(w *world) (message string, moved []lektordir.Ref, err 
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	us.list = slices.DeleteFunc(us.list, func(v *feedUndo) bool { return v == u })
-	return w.tr("the last change of a subscription was taken back"), nil, nil
+	return w.Tr("the last change of a subscription was taken back"), nil, nil
 }
 
 // addTask is the name of the task that subscribes to a feed.
@@ -257,7 +257,7 @@ func severalFeeds(messages []string) (feeds []string) {
 
 // chooseFeed shows a menu of the feeds of a page, and subscribes to the chosen one.
 func chooseFeed(m *model, feeds, args []string) {
-	n := &menu{title: "the page has several feeds", hint: m.trf("%s subscribes", m.o.Keys.of("open"))}
+	n := &menu{title: "the page has several feeds", hint: m.Trf("%s subscribes", m.o.Keys.of("open"))}
 	for _, text := range feeds {
 		n.lines = append(n.lines, Plain(text))
 	}
@@ -326,16 +326,16 @@ func (f *feedMenu) text(key string) string {
 
 // show shows the menu. The values of settings that can be secret are not in it.
 func (f *feedMenu) show(m *model) {
-	n := &menu{title: "the settings of the feed", hint: m.trf("%s changes", m.o.Keys.of("open"))}
+	n := &menu{title: "the settings of the feed", hint: m.Trf("%s changes", m.o.Keys.of("open"))}
 	for _, s := range feedSettings {
 		value := f.text(s.key)
 		if value != "" && (s.key == "headers" || s.key == "filter" || s.key == "url" &&
 			(strings.Contains(value, "@") || strings.HasPrefix(strings.ToLower(value), "exec:"))) {
-			value = "(" + m.tr("hidden") + ")"
+			value = "(" + m.Tr("hidden") + ")"
 		}
 		n.lines = append(n.lines, Plain(strings.TrimSpace(s.key+"  "+value)))
 	}
-	n.lines = append(n.lines, m.tr("unsubscribe"))
+	n.lines = append(n.lines, m.Tr("unsubscribe"))
 	n.choose = onOpen(func(m *model, at int) tea.Cmd {
 		if at == len(feedSettings) {
 			f.unsubscribe(m)
@@ -377,7 +377,7 @@ func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
 	}
 	to := f.change(key, values, "set")
 	if to.args == nil {
-		m.fail(errors.New(m.tr("a subscription needs a URL")))
+		m.fail(errors.New(m.Tr("a subscription needs a URL")))
 		return nil
 	}
 	return runFetcher(m, &feedRun{hash: f.hash, args: to.args, in: to.in,

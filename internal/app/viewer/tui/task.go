@@ -55,7 +55,7 @@ type tasks []*task
 // waits for this when it ends.
 func (ts *tasks) begin(w *world, name string, f func(ctx context.Context, progress func(string)) (done string,
 	err error)) *task {
-	t := &task{name: name, label: w.tr(name), ended: make(chan struct{})}
+	t := &task{name: name, label: w.Tr(name), ended: make(chan struct{})}
 	*ts = append(*ts, t)
 	ctx, send := w.ctx, w.send
 	t.do = func() tea.Msg {
