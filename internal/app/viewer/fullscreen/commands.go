@@ -170,9 +170,7 @@ func (l *diskAdapter) Look(_ context.Context, typed string) (*tui.Look, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	look := tui.ParseLook(path, append(text, typed...))
-	l.look.Store(look)
-	return look, nil
+	return tui.ParseLook(path, append(text, typed...)), nil
 }
 
 // screenFile holds the settings of the screen that the reader remembers.

@@ -28,7 +28,6 @@ type Saved struct {
 // Row is the text of an entry in the list.
 type Row struct {
 	Title string
-	Parts []Part // of the line, if the user's look has a format; else nil
 }
 
 // Overview holds the data that can be shown before all entries are listed.
@@ -127,7 +126,7 @@ type Disk interface {
 	// sends SIGTERM, and waits. A failure of the started program is an [*exec.ExitError].
 	Fetcher(ctx context.Context, in string, args []string, line func(string)) (messages []string, err error)
 	// Look returns the look of the screen as the user's file has it now, with the lines that the user
-	// typed after it. Rows uses its format from then on.
+	// typed after it.
 	Look(ctx context.Context, typed string) (*Look, error)
 	// Watch calls changed for each change since a time, with the hash of the feed whose entries
 	// changed, or "" if anything may have changed. It returns when ctx ends.

@@ -269,9 +269,6 @@ func runLine(m *model, text string) tea.Cmd {
 		m.apply(m.browser.to(n - 1))
 		return nil
 	}
-	if word := strings.Fields(text); word[0] == "format" && len(word) > 1 { // quotes belong to its template
-		return typeLook(m, call{action: word[0], words: []string{strings.TrimSpace(strings.TrimPrefix(text, word[0]))}})
-	}
 	steps, err := cmdline.Commands(text)
 	if err != nil {
 		m.fail(err)
