@@ -107,14 +107,9 @@ func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
 	return t.err(ctx.Err())
 }
 
-func (l *diskAdapter) Commands(context.Context) (int64, error) { return undo.Newest(l.dir) }
-
-func (l *diskAdapter) Undo(ctx context.Context, after int64) (string, []lektordir.Ref, error) {
+func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
-	err := command.Undo(ctx, command.Options{Common: l.o.Common, After: after}, t.streams())
-	if errors.Is(err, command.ErrNothing) {
-		return "", nil, t.err(tui.ErrNoCommand)
-	}
+	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
 	var moved []lektordir.Ref
 	for path := range strings.Lines(t.out.String()) {
 		if rel, err := filepath.Rel(l.dir.Path(), strings.TrimSuffix(path, "\n")); err == nil {

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/lektordir/lektor/internal/files/values"
@@ -67,9 +66,6 @@ type Query struct {
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
 
-// ErrNoCommand reports that no later command changed entries.
-var ErrNoCommand = errors.New("there is nothing to take back")
-
 // Disk is the lektor-dir and everything else that may take long. Its methods may be called
 // concurrently; the UI goroutine never calls them. Errors are shown to the user as they are.
 type Disk interface {
@@ -107,12 +103,9 @@ type Disk interface {
 	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error)
 	// Trash marks entries as trashed, and with each the older versions that it hides.
 	Trash(ctx context.Context, refs []lektordir.Ref) error
-	// Commands returns the number of the last command that changed entries, 0 if there is none. A
-	// later command has a greater number, unless undo has taken back this one before.
-	Commands(ctx context.Context) (int64, error)
-	// Undo takes back the last command, if its number is greater than after. It returns a message
-	// for the user, and the entries with their new names, or [ErrNoCommand].
-	Undo(ctx context.Context, after int64) (message string, moved []lektordir.Ref, err error)
+	// Undo takes back the last command of any program that marked entries or changed subscriptions. It returns a
+	// message for the user, and the entries with their new names.
+	Undo(ctx context.Context) (message string, moved []lektordir.Ref, err error)
 	// Saved returns the saved queries.
 	Saved(ctx context.Context) ([]Saved, error)
 	// Save saves a query under a name.

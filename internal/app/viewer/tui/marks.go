@@ -84,9 +84,9 @@ func (c *change) make(q *marks) changeMsg {
 		for _, t := range c.adds {
 			t.run()
 		}
-		msg.message, msg.moved, msg.err = q.undos.takeBack(w)
+		msg.message, msg.moved, msg.err = d.Undo(ctx)
 	case feedChange:
-		msg.result = c.fetcher.make(w, &q.undos)
+		msg.result = w.fetcher(c.fetcher.in, c.fetcher.args)
 		msg.err = msg.result.err
 	case settingChange:
 		msg.err = d.Remember(ctx, c.name, c.query)
@@ -122,7 +122,6 @@ type marks struct {
 	changes []*change
 	last    *change   // the one that was added last; nil before
 	fresh   []tea.Cmd // make the changes that were added since begin
-	undos   undos
 }
 
 // add adds a change to the queue.

@@ -24,7 +24,7 @@ func (d *waiting) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time
 	return d.large.Dates(ctx, refs)
 }
 
-func (d *waiting) Undo(context.Context, int64) (string, []lektordir.Ref, error) {
+func (d *waiting) Undo(context.Context) (string, []lektordir.Ref, error) {
 	return "taken back", d.moved, nil
 }
 
