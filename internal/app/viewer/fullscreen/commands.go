@@ -110,6 +110,9 @@ func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
 func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
 	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
+	if errors.Is(err, command.ErrNothing) {
+		err = tui.ErrNoCommand
+	}
 	var moved []lektordir.Ref
 	for path := range strings.Lines(t.out.String()) {
 		if rel, err := filepath.Rel(l.dir.Path(), strings.TrimSuffix(path, "\n")); err == nil {

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lektordir/lektor/internal/files/values"
@@ -66,6 +67,9 @@ type Query struct {
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
 
+// ErrNoCommand reports that there is no command to take back.
+var ErrNoCommand = errors.New("there is nothing to take back")
+
 // Disk is the lektor-dir and everything else that may take long. Its methods may be called
 // concurrently; the UI goroutine never calls them. Errors are shown to the user as they are.
 type Disk interface {
@@ -104,7 +108,7 @@ type Disk interface {
 	// Trash marks entries as trashed, and with each the older versions that it hides.
 	Trash(ctx context.Context, refs []lektordir.Ref) error
 	// Undo takes back the last command of any program that marked entries or changed subscriptions. It returns a
-	// message for the user, and the entries with their new names.
+	// message for the user, and the entries with their new names, or [ErrNoCommand].
 	Undo(ctx context.Context) (message string, moved []lektordir.Ref, err error)
 	// Saved returns the saved queries.
 	Saved(ctx context.Context) ([]Saved, error)

@@ -31,6 +31,9 @@ type Options struct {
 	Print  cmdline.PrinterOptions
 }
 
+// ErrNothing reports that there is no command to take back.
+var ErrNothing = errors.New("there is nothing to take back")
+
 // Undo takes back this user's last command that is not taken back yet, and prints the entries with
 // their new names. An entry that was moved since is not changed. An entry that was in new/ stays in
 // cur/ without flags: it is unread, but does not return to new/.
@@ -74,7 +77,7 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if running {
 		return errors.New("there is nothing to take back but what is still running")
 	}
-	return errors.New("there is nothing to take back")
+	return ErrNothing
 }
 
 // record is the journal of an earlier command.
