@@ -118,7 +118,7 @@ func openAll(m *model, _ call) tea.Cmd {
 					errs[0].Error()))
 			}
 			return m.Trf("%d entries opened", len(refs)), nil
-		}).run
+		}).await
 	})
 	return nil
 }
@@ -358,7 +358,7 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 	}
 	t := m.tasks.begin(&m.world, name, showOutput(m, name, argv))
 	t.finish = true // it may change entries
-	return t.run
+	return t.await
 }
 
 // unknown returns the message about a word that begins no line, with what is meant here by those of newsboat.

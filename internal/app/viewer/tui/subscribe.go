@@ -118,7 +118,7 @@ func addFeed(m *model, url string, args []string) tea.Cmd {
 		}
 		return nil
 	}
-	return t.run
+	return t.await
 }
 
 // after returns the rest of the lines of progress that begin with a word.
