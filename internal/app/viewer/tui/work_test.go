@@ -69,13 +69,13 @@ func (d *large) Watch(context.Context, time.Time, func(string)) error { return n
 func (d *large) Mark(_ context.Context, refs []lektordir.Ref, set, unset string, _ func()) (moved []lektordir.Ref, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c, err := newChange(refs, set, unset)
-	if err != nil {
-		return nil, err
+	keys := map[key]bool{}
+	for _, r := range refs {
+		keys[keyOf(r)] = true
 	}
 	for _, of := range d.byFeed {
 		for i, r := range of {
-			if c.keys[keyOf(r)] {
+			if keys[keyOf(r)] {
 				of[i], err = r.WithFlags(set, unset)
 				moved = append(moved, of[i])
 			}
