@@ -12,8 +12,8 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// change is something that the user wants the disk to do: flags to set and clear, and also a reading of what the changes
-// before it have made.
+// change is something that the user wants the disk to do: flags to set and clear, and also a reading of what the
+// changes before it have made.
 type change struct {
 	refs       []lektordir.Ref // as they were on the screen when the key was pressed
 	keys       map[key]bool    // keys of the entries in refs; nil if refs is
