@@ -20,6 +20,7 @@ type About struct {
 	NeverRead  string   // see [NeverRead]
 	Subscribed bool
 	Left       bool // see [Left]
+	Paused     bool // see [Paused]
 }
 
 // ReadAbout reads what lists show of a feed. It returns nil if the feed is not in src/.
@@ -42,6 +43,7 @@ func ReadAbout(d *lektordir.Dir, hash string) *About {
 		a.Public = PublicURL(d, hash)
 	}
 	a.NeverRead = NeverRead(d, hash)
+	a.Paused = Paused(d, hash)
 	return a
 }
 
@@ -52,7 +54,7 @@ func AboutPaths(hash string) (files, dirs []string) {
 	files = append(files, src)
 	for _, name := range []string{
 		"id", "name", "image", "author", "etc/link", aliasFile, leftFile, categoryFile,
-		urlFile, errorFile, "etc/fetch/" + fileFrom, "etc/" + areaPush + "/self",
+		urlFile, errorFile, pausedFile, "etc/fetch/" + fileFrom, "etc/" + areaPush + "/self",
 	} {
 		files = append(files, src+"/"+name)
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer"
@@ -31,8 +30,6 @@ type diskAdapter struct {
 	o     Options
 	dir   *lektordir.Dir
 	clock func() time.Time
-
-	look atomic.Pointer[tui.Look] // as it was last read; nil before
 
 	mu    sync.Mutex
 	dates dates // cache
@@ -87,7 +84,7 @@ func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, 
 	l.mu.Lock()
 	l.total = total
 	l.mu.Unlock()
-	return &tui.Overview{Counts: overview.Feeds, Newest: listed(l, overview.Newest)}, nil
+	return &tui.Overview{Counts: overview.Feeds, Newest: listed(overview.Newest)}, nil
 }
 
 // Glance returns the feeds, and the entries of glance.
@@ -110,10 +107,10 @@ func (l *diskAdapter) Glance(ctx context.Context, newest int) (*tui.Overview, er
 }
 
 // listed converts records for an overview.
-func listed(l *diskAdapter, records []*entrystore.Record) []tui.Listed {
+func listed(records []*entrystore.Record) []tui.Listed {
 	list := make([]tui.Listed, len(records))
 	for i, r := range records {
-		list[i] = tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(l, r)}
+		list[i] = tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(r)}
 	}
 	return list
 }
@@ -175,16 +172,12 @@ func (l *diskAdapter) glance(ctx context.Context, newest int) ([]tui.Listed, err
 		l.dates.put(r.Ref.Feed, r.Ref.Unique, r.Date())
 	}
 	l.mu.Unlock()
-	return listed(l, records[:min(len(records), newest)]), nil
+	return listed(records[:min(len(records), newest)]), nil
 }
 
 // rowOf returns the row of an entry.
-func rowOf(l *diskAdapter, r *entrystore.Record) tui.Row {
-	row := tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))}
-	if look := l.look.Load(); look != nil && look.Entry != nil {
-		row.Parts = look.Entry(r)
-	}
-	return row
+func rowOf(r *entrystore.Record) tui.Row {
+	return tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))}
 }
 
 func (l *diskAdapter) Feeds(ctx context.Context) ([]tui.Feed, error) {
@@ -297,7 +290,7 @@ func (l *diskAdapter) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row 
 	s := l.store()
 	rows := make([]tui.Row, len(refs))
 	_ = workers.ForEach(ctx, len(refs), func(i int) {
-		rows[i] = rowOf(l, s.Record(refs[i]))
+		rows[i] = rowOf(s.Record(refs[i]))
 	})
 	return rows
 }

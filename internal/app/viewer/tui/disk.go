@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -28,7 +28,6 @@ type Saved struct {
 // Row is the text of an entry in the list.
 type Row struct {
 	Title string
-	Parts []Part // of the line, if the user's look has a format; else nil
 }
 
 // Overview holds the data that can be shown before all entries are listed.
@@ -68,13 +67,14 @@ type Query struct {
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
 
-// ErrNoCommand reports that no later command changed entries.
+// ErrNoCommand reports that there is no command to take back.
 var ErrNoCommand = errors.New("there is nothing to take back")
 
 // Disk is the lektor-dir and everything else that may take long. Its methods may be called
 // concurrently; the UI goroutine never calls them. Errors are shown to the user as they are.
 type Disk interface {
 	Exporter
+	work.Disk
 	// Glance returns an overview without counts, of at most newest entries that were probably
 	// delivered last. It is fast.
 	Glance(ctx context.Context, newest int) (*Overview, error)
@@ -103,31 +103,10 @@ type Disk interface {
 	// Page returns an entry as text wrapped to width columns: the article of its web page if
 	// there is one and feedText is false, else the text of the feed.
 	Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error)
-	// Mark sets and clears flags as one command that can be undone, and calls done after each entry. It
-	// returns the entries with their new names, also with an error.
-	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error)
-	// Trash marks entries as trashed, and with each the older versions that it hides.
-	Trash(ctx context.Context, refs []lektordir.Ref) error
-	// Commands returns the number of the last command that changed entries, 0 if there is none. A
-	// later command has a greater number, unless undo has taken back this one before.
-	Commands(ctx context.Context) (int64, error)
-	// Undo takes back the last command, if its number is greater than after. It returns a message
-	// for the user, and the entries with their new names, or [ErrNoCommand].
-	Undo(ctx context.Context, after int64) (message string, moved []lektordir.Ref, err error)
 	// Saved returns the saved queries.
 	Saved(ctx context.Context) ([]Saved, error)
-	// Save saves a query under a name.
-	Save(ctx context.Context, name, query string) error
-	// Settings returns the settings of the screen that Remember has saved.
-	Settings(ctx context.Context) (*values.Values, error)
-	// Remember saves a setting of the screen by a name without '='; "" removes it.
-	Remember(ctx context.Context, name, value string) error
-	// Fetcher runs lektor-fetch on the lektor-dir with arguments, and with in as its standard
-	// input. It calls line for each line of the output, and returns the messages. If ctx ends, it
-	// sends SIGTERM, and waits. A failure of the started program is an [*exec.ExitError].
-	Fetcher(ctx context.Context, in string, args []string, line func(string)) (messages []string, err error)
 	// Look returns the look of the screen as the user's file has it now, with the lines that the user
-	// typed after it. Rows uses its format from then on.
+	// typed after it.
 	Look(ctx context.Context, typed string) (*Look, error)
 	// Watch calls changed for each change since a time, with the hash of the feed whose entries
 	// changed, or "" if anything may have changed. It returns when ctx ends.

@@ -2,12 +2,12 @@ package tui
 
 import (
 	"context"
-	"hash/maphash"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -19,20 +19,10 @@ type item struct {
 	text string // to sort by before the date; "" if the order is by date only
 }
 
-// key is a hash of the feed and the unique name of an entry, which stay the same when its flags
-// change. Maps with it are several times faster than with the names. It is never 0.
-type key uint64
+// key identifies an entry whatever its flags are.
+type key = part.Key
 
-var keySeed = sync.OnceValue(maphash.MakeSeed)
-
-func keyOf(r lektordir.Ref) key {
-	var h maphash.Hash
-	h.SetSeed(keySeed())
-	h.WriteString(r.Feed)
-	h.WriteByte('/')
-	h.WriteString(r.Unique)
-	return key(h.Sum64() | 1)
-}
+func keyOf(r lektordir.Ref) key { return part.KeyOf(r) }
 
 // listSpec specifies the entries of a list and their order.
 type listSpec struct {
@@ -230,4 +220,12 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 	}
 	list.items = found
 	return list, nil
+}
+
+// overlay returns the rows of a list without entries that are being trashed.
+func overlay(q *work.Queue, rows []*item) []*item {
+	if !q.Trashing() {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(it *item) bool { return q.Now(*it.ref).Trashed() })
 }

@@ -14,8 +14,9 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"golang.org/x/text/message"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/files/workers"
@@ -28,9 +29,9 @@ type model struct {
 	world
 	jobs
 	browser   browser
-	marks     marks
+	marks     work.Queue
 	dates     learning
-	tasks     tasks
+	tasks     work.Tasks
 	downloads downloads
 	fetching  fetching
 	rows      map[key]*Row // nil while the row is being read
@@ -53,10 +54,10 @@ type jobs struct {
 
 // world holds everything outside the model. It does not change while the program runs.
 type world struct {
-	ctx          context.Context
-	disk         Disk
-	o            *Options
-	texts        *message.Printer
+	ctx  context.Context
+	disk Disk
+	o    *Options
+	*texts.Printer
 	terminal     *tty
 	send         func(tea.Msg)
 	program      *tea.Program // nil in tests
@@ -157,10 +158,11 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 		o.Getenv = os.Getenv
 	}
 	o.Report = cmp.Or(o.Report, cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report)
-	m := &model{world: world{ctx: ctx, disk: d, o: o, texts: newTexts(o.Getenv), terminal: newTTY(o.Out, o.Plain),
+	m := &model{world: world{ctx: ctx, disk: d, o: o, Printer: texts.New(o.Getenv), terminal: newTTY(o.Out, o.Plain),
 		began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
 	m.awaitChanges = func() tea.Msg { return m.queue.wait(ctx) }
-	m.marks.world = &m.world
+	env := &work.Env{Ctx: ctx, Disk: d, Printer: m.Printer, Send: func(msg tea.Msg) { m.send(msg) }}
+	m.marks.Env, m.tasks.Env = env, env
 	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}},
 		list: list{listSpec: listSpec{order: byDate}, readHere: map[key]bool{}}, textMost: o.Width,
 		shape: newShape(o.Screen, o.Look.layout)}
@@ -221,7 +223,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.input.keep(m.status.text)
 	}
 	m.browser.follow()
-	return m, guarded(tea.Batch(cmd, m.marks.begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(),
+	return m, guarded(tea.Batch(cmd, m.marks.Begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(),
 		m.voice.speak(m, msg)))
 }
 
@@ -266,12 +268,12 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		return m.start(msg)
 	case thenMsg:
 		return msg(m)
-	case changeMsg:
-		return m.takeChanges(msg.change)
+	case work.Ended:
+		return m.takeChanges(msg)
 	case changedMsg:
 		m.requestScan(changedSince(m.scan.id, msg.feeds))
 		return m.awaitChanges
-	case taskMsg:
+	case work.TaskMsg:
 		return takeTask(m, msg)
 	case statusMsg:
 		m.status.end(status{Plain(msg.text), false})
@@ -287,7 +289,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 // apply carries out the effects of a change of the browser.
 func (m *model) apply(e effects) {
 	if e.say != "" {
-		m.status = status{m.tr(e.say), false}
+		m.status = status{m.Tr(e.say), false}
 	}
 	if e.list {
 		m.browser.list.complete = false
@@ -307,7 +309,7 @@ const frame = time.Second / framesPerSecond
 
 // say shows a message in the last line.
 func (m *model) say(format string, args ...any) {
-	m.status = status{m.trf(format, args...), false}
+	m.status = status{m.Trf(format, args...), false}
 }
 
 // hintMark is between an error and its hint, as between the messages of lektor-fetch.
@@ -319,7 +321,7 @@ func (m *model) fail(err error) {
 		err = fmt.Errorf("%w%s%s", err, hintMark, hint.Hint)
 	}
 	if m.ctx.Err() == nil {
-		m.status = status{m.tr(err.Error()), true}
+		m.status = status{m.Tr(err.Error()), true}
 	}
 }
 
@@ -393,11 +395,11 @@ func (m *model) beginScan() tea.Cmd {
 	if r == nil {
 		return nil
 	}
-	m.marks.scanBegins(id)
+	m.marks.ScanBegins(id)
 	d, old := m.disk, m.browser.snapshot
 	if !r.changed.all() && old != nil && !old.countsOnly {
 		var later changedFeeds
-		if r.changed, later = old.part(r.changed, m.marks.touches); len(later) > 0 {
+		if r.changed, later = old.part(r.changed, m.marks.Touches); len(later) > 0 {
 			m.requestScan(later)
 		}
 	}
@@ -455,7 +457,7 @@ func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	case first || msg.request.changed.all() || b.listHas(msg.request.changed):
 		m.listAgain()
 	case m.lister.state == idle && m.lister.next == nil: // else a change may be in the list that is being made
-		m.marks.listed(msg.snapshot.scan)
+		m.marks.Listed(msg.snapshot.scan)
 	}
 	next := m.after(restBetween(msg.took+m.listTook), scanMsg{})
 	if first {
@@ -491,7 +493,7 @@ func (m *model) beginList() tea.Cmd {
 	w.progress = func(done, total int) {
 		if now := time.Now(); now.Sub(sent) > pause {
 			sent = now
-			send(learnMsg{progress: m.trf("sorting by %s: %d of %d", w.by, done, total)})
+			send(learnMsg{progress: m.Trf("sorting by %s: %d of %d", w.by, done, total)})
 		}
 		if done == total {
 			send(learnMsg{})
@@ -522,9 +524,9 @@ func (m *model) takeList(msg listMsg) tea.Cmd {
 	switch {
 	case msg.list == nil:
 	case m.lister.next == nil: // later scans saw no change of the list
-		m.marks.listed(b.snapshot.scan)
+		m.marks.Listed(b.snapshot.scan)
 	default:
-		m.marks.listed(msg.list.snapshot.scan)
+		m.marks.Listed(msg.list.snapshot.scan)
 	}
 	m.apply(b.listed(msg.list, msg.err))
 	b.list.complete = m.lister.next == nil
@@ -550,7 +552,7 @@ func (m *model) learn(items []*item) tea.Cmd {
 		err := d.Learn(ctx, refs, func(what string, done, total int) {
 			if now := time.Now(); now.Sub(sent) > pause {
 				sent = now
-				send(learnMsg{progress: w.trf("%s: %d of %d", w.tr(what), done, total)})
+				send(learnMsg{progress: w.Trf("%s: %d of %d", w.Tr(what), done, total)})
 			}
 		})
 		return learnMsg{done: true, err: err}
@@ -602,56 +604,63 @@ func (m *model) beginPage() tea.Cmd {
 
 // change sets and clears flags: on the screen at once, on the disk in the order of the keys. If then
 // is not nil, it is called when the disk has made the change.
-func (m *model) change(refs []lektordir.Ref, set, unset string, then func(m *model, msg changeMsg) tea.Cmd) {
-	c, err := newChange(refs, set, unset)
+func (m *model) change(refs []lektordir.Ref, set, unset string, then func(r work.Result) tea.Cmd) {
+	c, err := m.marks.Flags(refs, set, unset)
 	if err != nil {
 		m.fail(err)
 		return
 	}
-	c.then = then
-	m.marks.add(c)
-	if c.kind == trashChange {
+	c.Then = then
+	if c.Trashes() {
 		m.browser.hide()
 	}
 }
 
-// takeChanges handles the end of a change, and before that the ends of those before it, whose messages
-// may come later.
-func (m *model) takeChanges(last *change) tea.Cmd {
+// takeChanges handles the end of a change, and before that the ends of those before it.
+func (m *model) takeChanges(last work.Ended) tea.Cmd {
 	var cmds []tea.Cmd
-	for i := 0; !last.made; {
-		c := m.marks.changes[i]
-		if c.made {
-			i++
-			continue
-		}
-		m.marks.made(c)
-		msg, _ := c.run().(changeMsg) // else a defect ends the reader
-		cmds = append(cmds, takeChange(m, c, msg))
+	for _, e := range m.marks.Take(last) {
+		cmds = append(cmds, takeChange(m, e))
 	}
 	return tea.Batch(cmds...)
 }
 
 // takeChange handles a change that the disk made, and requests a scan of the feeds it touched.
-func takeChange(m *model, c *change, msg changeMsg) (cmd tea.Cmd) {
-	if msg.message != "" {
-		m.say("%s", msg.message)
+func takeChange(m *model, e work.Ended) (cmd tea.Cmd) {
+	if e.Message != "" {
+		m.say("%s", e.Message)
 	}
 	switch {
-	case msg.err != nil:
-		m.fail(msg.err)
-	case c.then != nil:
-		cmd = c.then(m, msg)
+	case e.Err != nil:
+		m.fail(e.Err)
+	case e.Then != nil:
+		cmd = e.Then(e.Result)
 	}
-	for _, r := range msg.moved {
+	for _, r := range e.Moved {
 		if keyOf(r) == m.browser.page.key {
 			m.browser.page.ref = r
 		}
 	}
-	if changed := msg.changed(c); len(changed) > 0 {
+	if changed := e.Changed(); len(changed) > 0 {
 		m.requestScan(changedSince(atOnce, changed))
 	}
 	return cmd
+}
+
+// takeTask handles the progress or the end of a task. At the end it shows the message for the user, if
+// there is one.
+func takeTask(m *model, msg work.TaskMsg) tea.Cmd {
+	m.tasks.Take(msg)
+	switch {
+	case !msg.Ended:
+	case msg.Task.Then != nil:
+		return msg.Task.Then(msg.Err)
+	case msg.Err != nil:
+		m.status = status{msg.Err.Error(), true}
+	default:
+		m.status.end(status{msg.Done, false})
+	}
+	return nil
 }
 
 // maxRows is the number of rows in m.rows above which all are dropped.

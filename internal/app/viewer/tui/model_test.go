@@ -30,9 +30,7 @@ type memory struct {
 	mu    sync.Mutex
 	refs  []lektordir.Ref
 	marks []string // changes that were made, in order
-	// commands is the number of the last command that is not taken back.
-	commands int64
-	fail     error
+	fail  error
 	// screen holds the remembered settings; nil drops them.
 	screen *values.Values
 }
@@ -131,7 +129,6 @@ func (d *memory) move(refs []lektordir.Ref, set, unset string) ([]lektordir.Ref,
 	if d.fail != nil {
 		return nil, d.fail
 	}
-	d.commands++
 	at := map[string]int{}
 	for i, have := range d.refs {
 		at[have.Unique] = i
@@ -157,33 +154,16 @@ func (d *memory) Mark(ctx context.Context, refs []lektordir.Ref, set, unset stri
 	return d.move(refs, set, unset)
 }
 
-func (d *memory) Trash(ctx context.Context, refs []lektordir.Ref) error {
-	d.wait(ctx)
-	_, err := d.move(refs, "T", "")
-	return err
-}
-
-func (d *memory) Commands(context.Context) (int64, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.commands, nil
-}
-
-func (d *memory) Undo(ctx context.Context, after int64) (string, []lektordir.Ref, error) {
+func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	d.wait(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.commands <= after {
-		return "", nil, ErrNoCommand
-	}
-	d.commands--
 	d.marks = append(d.marks, "undo")
 	return "taken back", nil, nil
 }
 
-func (d *memory) Saved(context.Context) ([]Saved, error)           { return nil, nil }
-func (d *memory) Save(context.Context, string, string) error       { return nil }
-func (d *memory) Settings(context.Context) (*values.Values, error) { return values.New('='), nil }
+func (d *memory) Saved(context.Context) ([]Saved, error)     { return nil, nil }
+func (d *memory) Save(context.Context, string, string) error { return nil }
 func (d *memory) Look(_ context.Context, typed string) (*Look, error) {
 	return ParseLook("look", []byte(typed)), nil
 }
@@ -362,7 +342,6 @@ func (k *desk) await(text string) {
 // answers, the changes are made in the order of the keys.
 func TestSlowDisk(t *testing.T) {
 	d := newMemory(20)
-	d.commands = 1 // of another program
 	k := newDesk(t, d, 80, 24)
 	// The disk has answered nothing yet, and every key works.
 	k.press("j", "k", "l", "h", "enter", "n", "N", "r", "m", "o", "u", "A", "d", "space", "q", "J", "K", "z", "z", "c", "a", "a", "s", "s", "i", "L", "R", "gg"[:1], "g", "G")
@@ -383,7 +362,7 @@ func TestSlowDisk(t *testing.T) {
 	k.browser.focus = feedsPane
 	k.await("Title 19")
 	// The keys that were pressed too early did nothing, except undo.
-	k.until("the jobs", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the jobs", func() bool { return k.marks.Len() == 0 })
 	d.mu.Lock()
 	if got := strings.Join(d.marks, " "); got != "undo" {
 		t.Errorf("%q", got)
@@ -408,7 +387,7 @@ func TestMarksInOrder(t *testing.T) {
 		t.Fatalf("%s", s)
 	}
 	close(d.gate)
-	k.until("the jobs", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the jobs", func() bool { return k.marks.Len() == 0 })
 	want := "19+F- 19+S- 18+S- 18+F- 18+-F 19+-F 19+T-"
 	if got := strings.Join(d.marks, " "); got != want {
 		t.Errorf("made %s, not %s", got, want)
@@ -419,7 +398,7 @@ func TestMarksInOrder(t *testing.T) {
 	d.mu.Unlock()
 	k.press("j", "m")
 	k.await("the disk is full")
-	k.until("the flag is gone", func() bool { return len(k.marks.changes) == 0 && !strings.Contains(k.shows(), ">NF") })
+	k.until("the flag is gone", func() bool { return k.marks.Len() == 0 && !strings.Contains(k.shows(), ">NF") })
 }
 
 // A search lists entries while the user types, and shows its mistakes. Esc restores the old list.
@@ -451,7 +430,7 @@ func TestSearch(t *testing.T) {
 		t.Errorf("the cursor is on %s:\n%s", it.Unique, k.shows())
 	}
 	// Until the first entries are found, no key works on an entry of the list before.
-	k.until("the mark", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the mark", func() bool { return k.marks.Len() == 0 })
 	d.hold()
 	k.press("/", "7", "enter")
 	k.start(k.do(call{action: "spawn", words: []string{"false"}}))
@@ -459,8 +438,8 @@ func TestSearch(t *testing.T) {
 		if key != "" {
 			k.press(key)
 		}
-		if k.status.text != "the list is not complete yet" || len(k.marks.changes) > 0 || k.browser.focus != listPane || k.browser.list.seek != 0 {
-			t.Errorf("after %q: %d changes, and\n%s", key, len(k.marks.changes), k.shows())
+		if k.status.text != "the list is not complete yet" || k.marks.Len() > 0 || k.browser.focus != listPane || k.browser.list.seek != 0 {
+			t.Errorf("after %q: %d changes, and\n%s", key, k.marks.Len(), k.shows())
 		}
 		k.status = status{}
 	}
@@ -554,7 +533,7 @@ func TestOverview(t *testing.T) {
 	if s := k.shows(); !strings.Contains(s, " Feed  1/20") {
 		t.Errorf("%s", s)
 	}
-	k.until("the mark", func() bool { return len(k.marks.changes) == 0 && k.browser.list.complete })
+	k.until("the mark", func() bool { return k.marks.Len() == 0 && k.browser.list.complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" || !strings.Contains(k.shows(), "NF") {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}
@@ -598,7 +577,7 @@ func TestOverviewUncounted(t *testing.T) {
 	}
 	close(d.gate)
 	k.await("1/20")
-	k.until("the mark", func() bool { return len(k.marks.changes) == 0 && k.browser.list.complete })
+	k.until("the mark", func() bool { return k.marks.Len() == 0 && k.browser.list.complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}

@@ -252,17 +252,17 @@ func remember(m *model, setting string, of id, value string) {
 func (w *world) describe(by string) string {
 	switch by {
 	case "date":
-		return w.tr("newest first")
+		return w.Tr("newest first")
 	case "flags":
-		return w.tr("flagged entries first")
+		return w.Tr("flagged entries first")
 	case "random":
-		return w.tr("in no order")
+		return w.Tr("in no order")
 	case "unread":
-		return w.tr("most unread entries first")
+		return w.Tr("most unread entries first")
 	case "news":
-		return w.tr("latest delivery first")
+		return w.Tr("latest delivery first")
 	}
-	return w.tr("from A to Z")
+	return w.Tr("from A to Z")
 }
 
 // usual returns an order by its name in its usual direction.
@@ -284,9 +284,9 @@ func sortBy(m *model, c call) tea.Cmd {
 			strings.Join(feedOrders, ", "))
 	} else if b.focus == feedsPane {
 		now, _ := parseOrder(cmp.Or(b.settings.of("feeds", container(b.list.of)), "name"), feedOrders)
-		orderMenu(m, m.tr("sort the feeds by"), feedOrders, now, word == "-", sortFeeds)
+		orderMenu(m, m.Tr("sort the feeds by"), feedOrders, now, word == "-", sortFeeds)
 	} else {
-		orderMenu(m, m.tr("sort the list by"), entryOrders, b.list.order, word == "-", sortEntries)
+		orderMenu(m, m.Tr("sort the list by"), entryOrders, b.list.order, word == "-", sortEntries)
 	}
 	return nil
 }
@@ -337,11 +337,11 @@ func sortFeeds(m *model, o order) {
 func (w *world) sorted(o order) string {
 	switch {
 	case o == usual(o.by):
-		return w.trf("sorted by %s: %s", o.by, w.describe(o.by))
+		return w.Trf("sorted by %s: %s", o.by, w.describe(o.by))
 	case o.by == byDate.by:
-		return w.trf("sorted by %s: %s", o.by, w.tr("oldest first"))
+		return w.Trf("sorted by %s: %s", o.by, w.Tr("oldest first"))
 	}
-	return w.trf("sorted by %s, reversed", o.by)
+	return w.Trf("sorted by %s, reversed", o.by)
 }
 
 // hideRead hides the feeds and folders in a folder that have nothing unread, or shows them.
@@ -352,7 +352,7 @@ func hideRead(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	in := container(b.list.of)
-	name := m.tr("all feeds")
+	name := m.Tr("all feeds")
 	if in.kind == folderNode {
 		name = nodeName(m, in)
 	}

@@ -24,7 +24,7 @@ func (d *waiting) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time
 	return d.large.Dates(ctx, refs)
 }
 
-func (d *waiting) Undo(context.Context, int64) (string, []lektordir.Ref, error) {
+func (d *waiting) Undo(context.Context) (string, []lektordir.Ref, error) {
 	return "taken back", d.moved, nil
 }
 
@@ -39,12 +39,13 @@ func TestMarkStays(t *testing.T) {
 	k.until("the feed", func() bool { return k.browser.list.complete && len(k.browser.list.items) == largeEach })
 	k.browser.focus = listPane
 	d.held.Store(true)
+	scans := k.scan.id
 	k.press("m")
 	flagged := func() bool { r, _ := k.browser.current(); return r.HasFlag('F') }
 	k.until("a list with the mark", func() bool {
-		return len(k.marks.changes) > 0 && k.marks.changes[0].scan > 0 && k.lister.state == running
+		return k.marks.Len() > 0 && k.scan.id > scans && k.lister.state == running
 	})
-	scans := k.scan.id
+	scans = k.scan.id
 	k.update(changedMsg{map[string]bool{"f0400": true}})
 	k.until("another scan", func() bool {
 		if !flagged() {
@@ -56,7 +57,7 @@ func TestMarkStays(t *testing.T) {
 		t.Error("the mark is gone from the screen after the scan")
 	}
 	d.held.Store(false)
-	k.until("the list", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the list", func() bool { return k.marks.Len() == 0 })
 	if !flagged() {
 		t.Error("the list has no mark")
 	}
@@ -132,11 +133,9 @@ func TestPart(t *testing.T) {
 	marked := map[string]bool{}
 	for i := range largeFeeds / 2 {
 		r := d.byFeed[fmt.Sprintf("f%04d", i)][0]
-		c, err := newChange([]lektordir.Ref{r}, "F", "")
-		if err != nil {
+		if _, err := k.marks.Flags([]lektordir.Ref{r}, "F", ""); err != nil {
 			t.Fatal(err)
 		}
-		k.marks.add(c)
 		marked[r.Feed] = true
 	}
 	all := changedFeeds{}
@@ -147,7 +146,7 @@ func TestPart(t *testing.T) {
 	seen := map[string]bool{}
 	for left := all; len(left) > 0; {
 		var part changedFeeds
-		part, left = k.browser.snapshot.part(left, k.marks.touches)
+		part, left = k.browser.snapshot.part(left, k.marks.Touches)
 		others := 0
 		for hash := range part {
 			if seen[hash] {

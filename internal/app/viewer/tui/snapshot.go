@@ -97,7 +97,7 @@ type node struct {
 // label returns the title of the node in the user's language.
 func (n node) label(w *world) string {
 	if n.kind == allNode || n.kind == flaggedNode {
-		return w.tr(n.title)
+		return w.Tr(n.title)
 	}
 	return termsafe.Brief(n.title)
 }
