@@ -233,7 +233,7 @@ func (l *Look) format(line, text string) (err error) {
 	case "feed":
 		err = setFormat(&l.feed, text, []cmdline.Column[*node]{
 			{Name: "title", Get: func(n *node) any { return n.title }},
-			{Name: "site", Get: func(n *node) any { return n.apart }},
+			{Name: "site", Get: func(n *node) any { return n.site }},
 			{Name: "unread", Get: func(n *node) any { return n.unread }},
 			{Name: "flagged", Get: func(n *node) any { return n.flagged }},
 			{Name: "error", Get: func(n *node) any { return n.err }},

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -177,8 +178,12 @@ func (q *marks) drop(f func(*change) bool) { q.changes = slices.DeleteFunc(q.cha
 
 // now returns the name of an entry after all changes in the queue.
 func (q *marks) now(r lektordir.Ref) lektordir.Ref {
+	if len(q.changes) == 0 {
+		return r
+	}
+	k := keyOf(r)
 	for _, c := range q.changes {
-		if c.keys[keyOf(r)] {
+		if c.keys[k] {
 			if to, err := r.WithFlags(c.set, c.unset); err == nil {
 				r = to
 			}
@@ -189,11 +194,11 @@ func (q *marks) now(r lektordir.Ref) lektordir.Ref {
 
 // unread reports whether an entry is unread after all changes in the queue. It is cheaper than
 // now.
-func (q *marks) unread(r lektordir.Ref) bool {
-	unread := r.Unread()
+func (q *marks) unread(e catalog.Entry) bool {
+	unread := e.Unread()
 	for _, c := range q.changes {
 		if sets := strings.Contains(c.set, "S"); (sets || strings.Contains(c.unset, "S")) && unread == sets &&
-			c.keys[keyOf(r)] {
+			c.keys[e.ID()] {
 			unread = !sets
 		}
 	}
@@ -205,10 +210,17 @@ func (q *marks) overlay(rows []*item) []*item {
 	if !slices.ContainsFunc(q.changes, func(c *change) bool { return c.kind == trashChange }) {
 		return rows
 	}
-	return slices.DeleteFunc(slices.Clone(rows), func(it *item) bool { return q.now(*it.ref).Trashed() })
+	return slices.DeleteFunc(slices.Clone(rows), func(it *item) bool {
+		k := it.ID()
+		return slices.ContainsFunc(q.changes, func(c *change) bool { return c.keys[k] }) && q.now(it.Ref()).Trashed()
+	})
 }
 
-// touches reports whether the queue has a change of an entry of this feed.
-func (q *marks) touches(feed string) bool {
-	return slices.ContainsFunc(q.changes, func(c *change) bool { return c.feeds[feed] })
+// feeds returns the hashes of the feeds of entries with changes in the queue.
+func (q *marks) feeds() map[string]bool {
+	feeds := map[string]bool{}
+	for _, c := range q.changes {
+		maps.Copy(feeds, c.feeds)
+	}
+	return feeds
 }

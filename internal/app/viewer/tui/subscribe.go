@@ -220,7 +220,7 @@ func addFeed(m *model, url string, args []string) tea.Cmd {
 		return "", r.err
 	})
 	t.finish, t.then = true, func(m *model, err error) tea.Cmd {
-		m.requestScan(changedFeeds{"": atOnce})
+		m.requestScan(anyFeed)
 		if feeds := severalFeeds(r.messages); err != nil && len(feeds) > 0 {
 			chooseFeed(m, feeds, args)
 			return nil
@@ -425,7 +425,7 @@ func editFeeds(m *model, _ call) tea.Cmd {
 	return tea.Exec(&onTerminal{Cmd: cmd, wait: true, terminal: t}, func(err error) tea.Msg {
 		go send(t.size()) // the size may have changed; in a goroutine, as the library waits for this callback
 		return thenMsg(func(m *model) tea.Cmd {
-			m.requestScan(changedFeeds{"": atOnce})
+			m.requestScan(anyFeed)
 			if err != nil {
 				m.say("lektor-fetch edit: %v", err)
 			}

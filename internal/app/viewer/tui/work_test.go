@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -51,20 +52,20 @@ func (d *large) Feeds(context.Context) ([]Feed, error) {
 	return feeds, nil
 }
 
-func (d *large) List(_ context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
+func (d *large) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
+	return d.names.now(ctx, d)
+}
+
+func (d *large) List(context.Context) (map[string][]lektordir.Ref, error) {
 	d.lists.Add(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	lists := map[string][]lektordir.Ref{}
 	for hash, refs := range d.byFeed {
-		if len(feeds) == 0 || slices.Contains(feeds, hash) {
-			lists[hash] = slices.Clone(refs)
-		}
+		lists[hash] = slices.Clone(refs)
 	}
 	return lists, nil
 }
-
-func (d *large) Watch(context.Context, time.Time, func(string)) error { return nil }
 
 func (d *large) Mark(_ context.Context, refs []lektordir.Ref, set, unset string, _ func()) (moved []lektordir.Ref, err error) {
 	d.mu.Lock()
@@ -199,9 +200,9 @@ func TestWorkForMessages(t *testing.T) {
 	}
 	arrive := func(feed, when int) {
 		d.mu.Lock()
-		hash := d.add(feed, when)
+		d.add(feed, when)
 		d.mu.Unlock()
-		k.take(changedMsg{map[string]bool{hash: true}})
+		k.take(changedMsg{})
 	}
 	k.key("l")
 	for round := range 2 {
@@ -245,8 +246,7 @@ func TestWorkForMessages(t *testing.T) {
 	}
 }
 
-// Changes that arrive during a scan of the lektor-dir share the scans after it, each of which reads a
-// part of the feeds.
+// Changes that arrive during a scan of the lektor-dir share the scan after it.
 func TestArrivalsTogether(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
@@ -255,17 +255,16 @@ func TestArrivalsTogether(t *testing.T) {
 	k.key("l")
 	for i := range 200 {
 		d.mu.Lock()
-		hash := d.add(i, 1800000000+i)
+		d.add(i, 1800000000+i)
 		d.mu.Unlock()
-		_, cmd := k.Update(changedMsg{map[string]bool{hash: true}})
+		_, cmd := k.Update(changedMsg{})
 		if i == 0 {
 			k.start(cmd)
 		}
 	}
 	k.idle()
-	const parts = (largeFeeds*largeEach + scanEntries - 1) / scanEntries
-	if n := d.lists.Load() - before; n < 2 || n > 1+parts {
-		t.Errorf("%d scans, and there are %d parts", n, parts)
+	if n := d.lists.Load() - before; n < 2 || n > 3 {
+		t.Errorf("%d scans", n)
 	}
 	if n := len(k.browser.list.items); n != largeFeeds*largeEach+200 {
 		t.Errorf("%d entries", n)
