@@ -21,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/protocol/discover"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -81,6 +82,7 @@ func Add(ctx context.Context, o AddOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer end()
+	defer r.recording(s, "add")()
 	if s.InIsTerminal() && s.ErrIsTerminal() && !slices.Contains(o.Sources, "-") {
 		o.choose = chooser(s)
 	}
@@ -140,6 +142,12 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 		err = fmt.Errorf("%s: not subscribed: %w", feedurl.Public(a.URL), err)
 		fallthrough
 	case err != nil:
+		var several *SeveralError
+		if o.Steps && errors.As(err, &several) {
+			for _, l := range several.Feeds {
+				fmt.Fprintf(s.Out, "feed\t%s\t%s\n", termsafe.Line(l.URL), termsafe.Line(l.Title))
+			}
+		}
 		s.Report.Print(addHint(err))
 		return Added{}
 	case a.Already:
@@ -154,7 +162,11 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 	if fetched {
 		line += ", " + humanize.Count(a.Summary.New+a.Summary.Updated, "entry")
 	}
-	s.Report.Info("%s", line)
+	if o.Steps {
+		fmt.Fprintf(s.Out, "done\t%s\n", termsafe.Line(line))
+	} else {
+		s.Report.Info("%s", line)
+	}
 	if fetched && !o.History && feedstate.HistoryOf(r.Dir, a.Hash).Linked().Prev != "" {
 		s.Report.Info("%s: it has archives; lektor-fetch history fetches them", feedurl.Public(a.URL))
 	}
@@ -306,9 +318,9 @@ func (f *search) subscribe(ctx context.Context) (Added, error) {
 	added, err := feedstate.Add(r.Writer, r.Dir, &feedstate.Subscription{
 		ID: f.url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private,
 		Paused: o.Paused, Origin: f.origin,
-	}, feedstate.Options{Headers: o.headers()})
+	}, feedstate.Options{Headers: o.headers(), Record: r.record})
 	if err == nil && added && o.FullText {
-		err = feedstate.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")
+		err = feedstate.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on", nil)
 	}
 	if err == nil && f.page != nil {
 		err = recordPageESS(r.Dir, a.Hash, &f.page.Result, f.page.chosen)

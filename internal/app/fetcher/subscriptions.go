@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -35,7 +37,8 @@ func Remove(ctx context.Context, o RemoveOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer r.Close()
-	done, remove := "unsubscribed", func(hash, _ string) error { return feedstate.Remove(r.Writer, d, hash) }
+	defer r.recording(s, "rm")()
+	done, remove := "unsubscribed", func(hash, _ string) error { return feedstate.Remove(r.Writer, d, hash, r.record) }
 	switch {
 	case o.Purge && o.DryRun:
 		done = "would be removed with its entries"
@@ -83,7 +86,7 @@ func (r *Runner) purge(ctx context.Context, hash, title string) error {
 	} else if err == nil {
 		t.Close()
 	}
-	return feedstate.Purge(ctx, r.Writer, r.Dir, hash)
+	return feedstate.Purge(ctx, r.Writer, r.Dir, hash, r.record)
 }
 
 // SetOptions are the options of [Set].
@@ -95,6 +98,7 @@ type SetOptions struct {
 	Unset, DryRun bool
 	Force         bool // allow an interval shorter than [feedstate.MinInterval], and with "-" every value
 	Raw           bool // print values as they are, even if they could harm a terminal
+	Undo          bool // take back the changes on standard input, lines of a journal of undo
 }
 
 // Set changes, removes or prints a setting of a feed, or prints all settings.
@@ -103,7 +107,10 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	if o.Key == "-" {
+	switch {
+	case o.Undo:
+		return o.takeBack(ctx, d, s)
+	case o.Key == "-":
 		return o.restore(ctx, d, s)
 	}
 	hash, err := feedstate.FindAny(d, o.Feed)
@@ -141,10 +148,11 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer r.Close()
+	defer r.recording(s, "set")()
 	if o.Unset {
-		err = feedstate.Unset(r.Writer, d, hash, o.Key)
+		err = feedstate.Unset(r.Writer, d, hash, o.Key, r.record)
 	} else {
-		err = feedstate.SetForced(r.Writer, d, hash, o.Key, value)
+		err = feedstate.SetForced(r.Writer, d, hash, o.Key, value, r.record)
 		if err == nil && o.Key == "fulltext" && value == "on" {
 			warnFullText(s)
 		}
@@ -197,6 +205,7 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 		return err
 	}
 	defer r.Close()
+	defer r.recording(s, "set")()
 	set := feedstate.SetForced
 	if o.Force {
 		set = feedstate.Restore
@@ -206,14 +215,57 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 		if values[key] == "" || url != "" && (key == "url" || key == "origin") {
 			continue
 		}
-		if err := set(r.Writer, d, hash, key, values[key]); err != nil {
+		if err := set(r.Writer, d, hash, key, values[key], r.record); err != nil {
 			return entrystore.FeedHint(err)
 		}
 	}
 	if url == "" {
 		return nil
 	}
-	return entrystore.FeedHint(feedstate.RestoreURL(r.Writer, d, hash, url, values["origin"]))
+	return entrystore.FeedHint(feedstate.RestoreURL(r.Writer, d, hash, url, values["origin"], r.record))
+}
+
+// maxChanges limits the size of the changes that are taken back, those of a journal.
+const maxChanges = 64 << 20
+
+// takeBack takes back the changes on standard input. For each it prints the outcome, the hash of the feed and the
+// key, with tabs between them. An error of a feed does not keep others from being taken back.
+func (o SetOptions) takeBack(ctx context.Context, d *lektordir.Dir, s *cmdline.Streams) error {
+	text, err := input(ctx, s, "-", maxChanges)
+	if err != nil {
+		return err
+	}
+	var hashes []string
+	changes := map[string][]feedstate.Change{}
+	for line := range strings.Lines(string(text)) {
+		c, ok := undo.ParseChange(strings.TrimSuffix(line, "\n"))
+		if !ok {
+			return errors.New("standard input: a line is not a change of a setting")
+		}
+		if changes[c.Hash] == nil {
+			hashes = append(hashes, c.Hash)
+		}
+		changes[c.Hash] = append(changes[c.Hash], c)
+	}
+	r, err := o.runner(s, d, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for _, hash := range slices.Backward(hashes) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		outcomes, err := feedstate.TakeBack(r.Writer, d, hash, changes[hash], o.DryRun)
+		if err != nil {
+			s.Report.Print(err)
+			continue
+		}
+		for i, c := range changes[hash] {
+			fmt.Fprintf(s.Out, "%s\t%s\t%s\n", outcomes[i], hash, c.Key)
+		}
+	}
+	return nil
 }
 
 // print prints the lines of a setting, each after prefix.

@@ -162,7 +162,7 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	before := a.local.subs[act.feed]
 	if act.kind == unsubscribe {
 		return a.changeFile(act.kind, act.feed, feedstate.URLPath(act.feed), nil,
-			func() error { return feedstate.Remove(w, a.r.d, act.feed) })
+			func() error { return feedstate.Remove(w, a.r.d, act.feed, nil) })
 	}
 	after := *before
 	path, key, value := feedstate.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
@@ -184,9 +184,9 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	}
 	return a.changeFile(act.kind, act.feed, path, &after, func() error {
 		if value == "" && act.kind == setAlias {
-			return feedstate.Unset(w, a.r.d, act.feed, key)
+			return feedstate.Unset(w, a.r.d, act.feed, key, nil)
 		}
-		return feedstate.Set(w, a.r.d, act.feed, key, value)
+		return feedstate.Set(w, a.r.d, act.feed, key, value, nil)
 	})
 }
 

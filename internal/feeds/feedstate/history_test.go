@@ -306,7 +306,7 @@ func TestForgets(t *testing.T) {
 	_, missing := h.Missing(time.Now(), "http://x.example/1", "404", false, 0)
 	for _, err := range []error{
 		h.SetLinked(Linked{rfc5005.Archived, "http://x.example/9", "http://x.example/p"}), h.SetBaseline(rfc5005.Baseline{URL: "http://x.example/9", Since: time.Now()}), missing,
-		h.Store(stored(9)), h.Present([]string{"0123456789abcdef"}), Set(w, d, sub.Hash, "history", "off"), s.Put(&Spooled{URL: "u"}),
+		h.Store(stored(9)), h.Present([]string{"0123456789abcdef"}), Set(w, d, sub.Hash, "history", "off", nil), s.Put(&Spooled{URL: "u"}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -315,7 +315,7 @@ func TestForgets(t *testing.T) {
 	if h.Follow() {
 		t.Error("archives are followed, though history is off")
 	}
-	if err := Remove(w, d, sub.Hash); err != nil {
+	if err := Remove(w, d, sub.Hash, nil); err != nil {
 		t.Fatal(err)
 	}
 	ents, _ := os.ReadDir(areaDir(d, sub.Hash, areaHistory))

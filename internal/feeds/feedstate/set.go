@@ -131,15 +131,15 @@ func Check(key, value string) error {
 }
 
 // Set sets a setting of a subscription durably. The error may be a [*commit.BusyError].
-func Set(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
+func Set(w *commit.Writer, d *lektordir.Dir, hash, key, value string, record Recorder) error {
 	if err := Check(key, value); err != nil {
 		return err
 	}
-	return SetForced(w, d, hash, key, value)
+	return SetForced(w, d, hash, key, value, record)
 }
 
 // SetForced is like [Set], but allows an interval below [MinInterval].
-func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
+func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string, record Recorder) error {
 	s, err := findSetting(key)
 	if err != nil {
 		return err
@@ -150,12 +150,12 @@ func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) erro
 	if s.inState() && !s.lines && strings.ContainsAny(value, "\n\x00") {
 		return fmt.Errorf("%s must be one line", key)
 	}
-	return Restore(w, d, hash, key, value)
+	return Restore(w, d, hash, key, value, record)
 }
 
 // Restore sets a setting to a value that [Get] returned, also if [Set] refuses the value: a user can
 // write any value into the file.
-func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
+func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string, record Recorder) error {
 	s, err := findSetting(key)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error 
 	if err := mayRun(d, hash, key, value); err != nil {
 		return err
 	}
-	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, value) })
+	return change(w, d, hash, func(st *State) error { return s.recordAndSet(d, hash, st, value, record) })
 }
 
 // mayRun returns an error if the value of a setting is a command that would not be run, so that setting
@@ -177,25 +177,41 @@ func mayRun(d *lektordir.Dir, hash, key, value string) error {
 
 // RestoreURL is [Restore] for a url with its origin, which may be "". At no time is there one without
 // the other, also for a feed that was left.
-func RestoreURL(w *commit.Writer, d *lektordir.Dir, hash, url, origin string) error {
+func RestoreURL(w *commit.Writer, d *lektordir.Dir, hash, url, origin string, record Recorder) error {
 	if strings.ContainsAny(url+origin, "\n\x00") || url == "" {
 		return errors.New("url and origin must be one line each")
-	}
-	if origin == "" {
-		return Restore(w, d, hash, fileURL, url)
 	}
 	if err := mayRun(d, hash, fileURL, url); err != nil {
 		return err
 	}
 	return change(w, d, hash, func(st *State) error {
-		if err := st.writeOnly(fileOrigin, origin); err != nil {
-			return err
+		if old, err := valueOf(d, hash, fileURL); err == nil {
+			record.note(d, Change{hash, fileURL, old, withOrigin(url, origin)})
 		}
-		if err := st.writeOnly(fileURL, url); err != nil {
-			return err
-		}
-		return Protect(d, hash)
+		return st.writeURL(d, hash, url, origin)
 	})
+}
+
+// writeURL writes a url with its origin, which may be "".
+func (s *State) writeURL(d *lektordir.Dir, hash, url, origin string) error {
+	if origin == "" {
+		return errors.Join(s.write(fileURL, url), Protect(d, hash))
+	}
+	if err := s.writeOnly(fileOrigin, origin); err != nil {
+		return err
+	}
+	if err := s.writeOnly(fileURL, url); err != nil {
+		return err
+	}
+	return Protect(d, hash)
+}
+
+// recordAndSet is set, after the change was recorded.
+func (s *setting) recordAndSet(d *lektordir.Dir, hash string, st *State, value string, record Recorder) error {
+	if c, ok := changeOf(d, hash, s, value); ok {
+		record.note(d, c)
+	}
+	return s.set(d, hash, st, value)
 }
 
 // set sets a setting durably; "" removes it. The caller must hold the feed's lock.
@@ -236,7 +252,7 @@ func (s *setting) write(d *lektordir.Dir, hash, value string) error {
 
 // Unset removes a setting, so that the default applies. The url cannot be unset, because that would end
 // the subscription; see [Remove].
-func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string) error {
+func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string, record Recorder) error {
 	s, err := findSetting(key)
 	if err != nil {
 		return err
@@ -244,7 +260,7 @@ func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string) error {
 	if key == fileURL {
 		return errors.New("the url cannot be unset; to unsubscribe, use rm")
 	}
-	return change(w, d, hash, func(st *State) error { return s.set(d, hash, st, "") })
+	return change(w, d, hash, func(st *State) error { return s.recordAndSet(d, hash, st, "", record) })
 }
 
 // SameAlias removes the alias of a feed if it equals the feed's own name. The removal is not synced. If

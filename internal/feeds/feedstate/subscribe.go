@@ -75,6 +75,8 @@ type Options struct {
 	Unsynced bool
 	// Headers is the value of the setting headers, so that the first request has them, too.
 	Headers string
+	// Record records the new subscription.
+	Record Recorder
 }
 
 // Add subscribes to a feed. It sets Hash to the hash of ID. If URL is empty, it is ID; if Name is empty,
@@ -124,6 +126,7 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	}
 	why, err := Withheld(d, s.Hash) // because of settings that exist already
 	n.withheld = err != nil || why != "" || s.Private || o.Headers != "" || ownURL(s.URL) || ownURL(s.ID)
+	o.Record.note(d, Change{s.Hash, fileURL, "", withOrigin(oneLine(s.URL), oneLine(s.Origin))})
 	if err := n.removeLeft(); err != nil {
 		return false, err
 	}
@@ -555,10 +558,16 @@ func list(d *lektordir.Dir, read func(*lektordir.Dir, string) (*Subscription, er
 // Remove ends a subscription, see [Left]. The feed, its entries, the journal of delivered entries and
 // the waiting marks stay: if it is added again, nothing is delivered twice, and nothing that was read
 // is unread. A feed that is not subscribed to is left, too. The error may be a [*commit.BusyError].
-func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error { return Replace(w, d, hash, "") }
+func Remove(w *commit.Writer, d *lektordir.Dir, hash string, record Recorder) error {
+	return end(w, d, hash, "", record)
+}
 
 // Replace is [Remove] for a subscription that has become another feed, whose hash is by.
 func Replace(w *commit.Writer, d *lektordir.Dir, hash, by string) error {
+	return end(w, d, hash, by, nil)
+}
+
+func end(w *commit.Writer, d *lektordir.Dir, hash, by string, record Recorder) error {
 	t, err := w.Begin(hash)
 	if err != nil {
 		return err
@@ -567,6 +576,14 @@ func Replace(w *commit.Writer, d *lektordir.Dir, hash, by string) error {
 	if err := errors.Join(Guard(d, hash, "fetch"), CheckMarkers(d)); err != nil {
 		return err
 	}
+	if record != nil {
+		record.note(d, ended(d, hash, false)...)
+	}
+	return leaveFeed(d, hash, by)
+}
+
+// leaveFeed ends a subscription, whose lock the caller must hold.
+func leaveFeed(d *lektordir.Dir, hash, by string) error {
 	dir := stateDir(d, hash)
 	if _, err := atomicfile.Names(dir); errors.Is(err, fs.ErrNotExist) {
 		return leave(d, hash, "")
@@ -607,7 +624,10 @@ func removeSettings(d *lektordir.Dir, hash string) error {
 }
 
 // Purge removes a feed with all its entries, read and unread, and its journal; see [commit.Writer.Purge].
-func Purge(ctx context.Context, w *commit.Writer, d *lektordir.Dir, hash string) error {
+func Purge(ctx context.Context, w *commit.Writer, d *lektordir.Dir, hash string, record Recorder) error {
+	if record != nil {
+		record.note(d, ended(d, hash, true)...)
+	}
 	if err := w.Purge(ctx, hash); err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func TestAddReadRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Remove(w, d, s.Hash); err != nil {
+	if err := Remove(w, d, s.Hash, nil); err != nil {
 		t.Fatal(err)
 	}
 	names, _ := filepath.Glob(filepath.Join(areaDir(d, s.Hash, "fetch"), "*"))
@@ -108,7 +108,7 @@ func TestAddReadRemove(t *testing.T) {
 	if f, err := d.ReadFeed(s.Hash); err != nil || f.Name != "example.com" || f.Alias != "a b" {
 		t.Error(f, err)
 	}
-	if err := Purge(t.Context(), w, d, s.Hash); err != nil {
+	if err := Purge(t.Context(), w, d, s.Hash, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(d.Join("src", s.Hash)); !errors.Is(err, fs.ErrNotExist) {
@@ -129,10 +129,10 @@ func TestBusy(t *testing.T) {
 	defer txn.Close()
 	var busy *commit.BusyError
 	for name, f := range map[string]func() error{
-		"Remove": func() error { return Remove(w, d, s.Hash) },
-		"Purge":  func() error { return Purge(t.Context(), w, d, s.Hash) },
-		"Set":    func() error { return Set(w, d, s.Hash, "interval", "1h") },
-		"Unset":  func() error { return Unset(w, d, s.Hash, "interval") },
+		"Remove": func() error { return Remove(w, d, s.Hash, nil) },
+		"Purge":  func() error { return Purge(t.Context(), w, d, s.Hash, nil) },
+		"Set":    func() error { return Set(w, d, s.Hash, "interval", "1h", nil) },
+		"Unset":  func() error { return Unset(w, d, s.Hash, "interval", nil) },
 	} {
 		if err := f(); !errors.As(err, &busy) {
 			t.Errorf("%s: %v", name, err)
@@ -211,7 +211,7 @@ func TestSettings(t *testing.T) {
 		"url": "https://b.example/", "alias": "Mine", "interval": "90m", "on-update": "ignore",
 		"categories": "a\nb/c", "headers": "A: b\nC: d",
 	} {
-		if err := Set(w, d, s.Hash, key, value); err != nil {
+		if err := Set(w, d, s.Hash, key, value, nil); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 		if got, err := Get(d, s.Hash, key); err != nil || got != value {
@@ -220,7 +220,7 @@ func TestSettings(t *testing.T) {
 		if key == "url" {
 			continue
 		}
-		if err := Unset(w, d, s.Hash, key); err != nil {
+		if err := Unset(w, d, s.Hash, key, nil); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 		if got, err := Get(d, s.Hash, key); err != nil || got != "" {
@@ -228,11 +228,11 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	var unknown *UnknownSettingError
-	if err := Set(w, d, s.Hash, "seen", "x"); !errors.As(err, &unknown) {
+	if err := Set(w, d, s.Hash, "seen", "x", nil); !errors.As(err, &unknown) {
 		t.Error(err)
 	}
 	for key, value := range map[string]string{"interval": "0s", "on-update": "maybe", "headers": "nothing", "alias": " ", "url": "exec:"} {
-		if err := Set(w, d, s.Hash, key, value); err == nil {
+		if err := Set(w, d, s.Hash, key, value, nil); err == nil {
 			t.Errorf("%s can be set to %q", key, value)
 		}
 	}
@@ -241,7 +241,7 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, value := range map[string]string{"filter": "cat", "url": "exec:date"} {
-		if err := Set(w, d, s.Hash, key, value); err == nil || !strings.Contains(err.Error(), "chmod") {
+		if err := Set(w, d, s.Hash, key, value, nil); err == nil || !strings.Contains(err.Error(), "chmod") {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
@@ -387,7 +387,7 @@ func TestOriginIsKept(t *testing.T) {
 		}
 	}
 	origin(s.Origin)
-	if err := Set(w, d, s.Hash, "interval", "2h"); err != nil {
+	if err := Set(w, d, s.Hash, "interval", "2h", nil); err != nil {
 		t.Fatal(err)
 	}
 	origin(s.Origin)
@@ -398,7 +398,7 @@ func TestOriginIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	origin(path)
-	if err := Set(w, d, s.Hash, "url", s.ID); err != nil {
+	if err := Set(w, d, s.Hash, "url", s.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	origin("")
@@ -451,36 +451,36 @@ func TestRestoreURL(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	if err := Set(w, d, s.Hash, "url", "http://user.example/feed"); err != nil {
+	if err := Set(w, d, s.Hash, "url", "http://user.example/feed", nil); err != nil {
 		t.Fatal(err)
 	}
 	want("http://user.example/feed", "")
-	if err := RestoreURL(w, d, s.Hash, s.ID, s.Origin); err != nil {
+	if err := RestoreURL(w, d, s.Hash, s.ID, s.Origin, nil); err != nil {
 		t.Fatal(err)
 	}
 	want(s.ID, s.Origin)
 	for _, bad := range [][2]string{{"", s.Origin}, {"http://a/\nb", s.Origin}, {"http://a/", "x\x00"}} {
-		if err := RestoreURL(w, d, s.Hash, bad[0], bad[1]); err == nil {
+		if err := RestoreURL(w, d, s.Hash, bad[0], bad[1], nil); err == nil {
 			t.Errorf("%q is restored", bad)
 		}
 	}
 	want(s.ID, s.Origin)
 	// If the url cannot be written, the origin is there nevertheless.
 	path := filepath.Join(stateDir(d, s.Hash), fileURL)
-	if err := Set(w, d, s.Hash, "url", "http://user.example/feed"); err != nil {
+	if err := Set(w, d, s.Hash, "url", "http://user.example/feed", nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o777), os.WriteFile(filepath.Join(path, "x"), nil, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	if err := RestoreURL(w, d, s.Hash, s.ID, s.Origin); err == nil {
+	if err := RestoreURL(w, d, s.Hash, s.ID, s.Origin, nil); err == nil {
 		t.Error("a directory was replaced")
 	}
 	if b, err := os.ReadFile(filepath.Join(stateDir(d, s.Hash), fileOrigin)); err != nil || string(b) != s.Origin+"\n" {
 		t.Errorf("origin %q, %v", b, err)
 	}
 	// The other way round, the origin stays if the new url cannot be written.
-	if err := Set(w, d, s.Hash, "url", "http://user.example/feed"); err == nil {
+	if err := Set(w, d, s.Hash, "url", "http://user.example/feed", nil); err == nil {
 		t.Error("a directory was replaced")
 	}
 	if _, err := os.Stat(filepath.Join(stateDir(d, s.Hash), fileOrigin)); err != nil {
@@ -498,7 +498,7 @@ func TestAddAfterAKilledRemove(t *testing.T) {
 			t.Fatal(added, err)
 		}
 		for name, value := range map[string]string{"on-update": "ignore", "filter": "cat", "history": "off", "fulltext": "on"} {
-			if err := Set(w, d, s.Hash, name, value); err != nil {
+			if err := Set(w, d, s.Hash, name, value, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -520,14 +520,14 @@ func TestAddAfterAKilledRemove(t *testing.T) {
 		if err := errors.Join(os.Remove(url), os.MkdirAll(filepath.Join(url, "x"), 0o777)); err != nil {
 			t.Fatal(err)
 		}
-		if err := Remove(w, d, s.Hash); err == nil {
+		if err := Remove(w, d, s.Hash, nil); err == nil {
 			t.Fatal("no error")
 		}
 		if err := os.RemoveAll(url); err != nil {
 			t.Fatal(err)
 		}
 		if !killed {
-			if err := Remove(w, d, s.Hash); err != nil {
+			if err := Remove(w, d, s.Hash, nil); err != nil {
 				t.Fatal(err)
 			}
 			for name, text := range texts {
@@ -554,7 +554,7 @@ func TestAddAfterAKilledRemove(t *testing.T) {
 		if value(t, base, "fetch/marks") != "" || value(t, base, "view/alias") != "alias\n" {
 			t.Error("the marks or the alias are gone")
 		}
-		if err := Remove(w, d, s.Hash); err != nil {
+		if err := Remove(w, d, s.Hash, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -107,13 +107,11 @@ func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
 	return t.err(ctx.Err())
 }
 
-func (l *diskAdapter) Commands(context.Context) (int64, error) { return undo.Newest(l.dir) }
-
-func (l *diskAdapter) Undo(ctx context.Context, after int64) (string, []lektordir.Ref, error) {
+func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
-	err := command.Undo(ctx, command.Options{Common: l.o.Common, After: after}, t.streams())
+	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
 	if errors.Is(err, command.ErrNothing) {
-		return "", nil, t.err(tui.ErrNoCommand)
+		err = tui.ErrNoCommand
 	}
 	var moved []lektordir.Ref
 	for path := range strings.Lines(t.out.String()) {
@@ -171,9 +169,7 @@ func (l *diskAdapter) Look(_ context.Context, typed string) (*tui.Look, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	look := tui.ParseLook(path, append(text, typed...))
-	l.look.Store(look)
-	return look, nil
+	return tui.ParseLook(path, append(text, typed...)), nil
 }
 
 // screenFile holds the settings of the screen that the reader remembers.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer"
@@ -29,8 +28,7 @@ type diskAdapter struct {
 	clock func() time.Time
 
 	names  *catalog.Catalog
-	broken chan *workers.Panic      // receives panics of its goroutines
-	look   atomic.Pointer[tui.Look] // as it was last read; nil before
+	broken chan *workers.Panic // receives panics of its goroutines
 
 	mu    sync.Mutex
 	dates map[catalog.ID]date // cache
@@ -54,12 +52,13 @@ func newDiskAdapter(o Options, v *session.Session) *diskAdapter {
 	}
 	return &diskAdapter{
 		o: o, dir: v.Dir, clock: v.Clock, dates: map[catalog.ID]date{}, broken: broken,
-		names: catalog.Open(v.Dir, catalog.Options{Poll: every, Also: []string{savedDir}, Broken: func(p *workers.Panic) {
-			select {
-			case broken <- p:
-			default: // the first one ends the reader
-			}
-		}}),
+		names: catalog.Open(v.Dir, catalog.Options{Poll: every, Also: []string{savedDir},
+			Broken: func(p *workers.Panic) {
+				select {
+				case broken <- p:
+				default: // the first one ends the reader
+				}
+			}}),
 		downloader: sync.OnceValue(func() *fetch.Client {
 			config := o.Fetch
 			config.Now = v.Clock
@@ -96,7 +95,7 @@ func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, 
 	}
 	o := &tui.Overview{Counts: overview.Feeds}
 	for _, r := range overview.Newest {
-		o.Newest = append(o.Newest, tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(l, r)})
+		o.Newest = append(o.Newest, tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(r)})
 	}
 	return o, nil
 }
@@ -125,19 +124,15 @@ func (l *diskAdapter) Await(ctx context.Context) {
 }
 
 // rowOf returns the row of an entry.
-func rowOf(l *diskAdapter, r *entrystore.Record) tui.Row {
-	row := tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))}
-	if look := l.look.Load(); look != nil && look.Entry != nil {
-		row.Parts = look.Entry(r)
-	}
-	return row
+func rowOf(r *entrystore.Record) tui.Row {
+	return tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))}
 }
 
 func (l *diskAdapter) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row {
 	s := l.store()
 	rows := make([]tui.Row, len(refs))
 	_ = workers.ForEach(ctx, len(refs), func(i int) {
-		rows[i] = rowOf(l, s.Record(refs[i]))
+		rows[i] = rowOf(s.Record(refs[i]))
 	})
 	return rows
 }

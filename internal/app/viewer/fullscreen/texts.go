@@ -53,7 +53,9 @@ func (l *diskAdapter) SortTexts(ctx context.Context, entries []catalog.Entry, by
 	}
 	done := 0
 	for part := range slices.Chunk(missing, datesAtOnce) {
-		if workers.ForEach(ctx, len(part), func(i int) { texts[part[i]] = text(s.Record(entries[part[i]].Ref())) }) != nil {
+		if workers.ForEach(ctx, len(part), func(i int) {
+			texts[part[i]] = text(s.Record(entries[part[i]].Ref()))
+		}) != nil {
 			break
 		}
 		if done += len(part); len(missing) > datesSoon {

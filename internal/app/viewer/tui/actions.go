@@ -376,7 +376,7 @@ func trash(m *model, _ call) tea.Cmd {
 	return nil
 }
 
-// undo takes back the last command, or the last change of a subscription if that was later.
+// undo takes back the last command of any program that marked entries or changed subscriptions.
 func undo(m *model, _ call) tea.Cmd {
 	adds := slices.DeleteFunc(slices.Clone(m.tasks), func(t *task) bool { return t.name != addTask })
 	m.marks.add(&change{kind: undoChange, adds: adds})

@@ -393,7 +393,7 @@ func (b *browser) hasUnread(hash string) bool {
 		return false
 	case b.snapshot.uncounted:
 		return true
-	case b.snapshot.partial || !b.marks.feeds()[hash]:
+	case b.snapshot.partial || !b.marks.touches(hash):
 		return f.Unread > 0
 	}
 	for e := range f.names.All() {

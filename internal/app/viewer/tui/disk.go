@@ -20,7 +20,6 @@ type Saved struct {
 // Row is the text of an entry in the list.
 type Row struct {
 	Title string
-	Parts []Part // of the line, if the user's look has a format; else nil
 }
 
 // Overview holds the data that can be shown before all entries are listed.
@@ -77,7 +76,7 @@ type Query struct {
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
 
-// ErrNoCommand reports that no later command changed entries.
+// ErrNoCommand reports that there is no command to take back.
 var ErrNoCommand = errors.New("there is nothing to take back")
 
 // Disk is the lektor-dir and everything else that may take long. Its methods may be called
@@ -112,12 +111,9 @@ type Disk interface {
 	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error)
 	// Trash marks entries as trashed, and with each the older versions that it hides.
 	Trash(ctx context.Context, refs []lektordir.Ref) error
-	// Commands returns the number of the last command that changed entries, 0 if there is none. A
-	// later command has a greater number, unless undo has taken back this one before.
-	Commands(ctx context.Context) (int64, error)
-	// Undo takes back the last command, if its number is greater than after. It returns a message
-	// for the user, and the entries with their new names, or [ErrNoCommand].
-	Undo(ctx context.Context, after int64) (message string, moved []lektordir.Ref, err error)
+	// Undo takes back the last command of any program that marked entries or changed subscriptions. It returns a
+	// message for the user, and the entries with their new names, or [ErrNoCommand].
+	Undo(ctx context.Context) (message string, moved []lektordir.Ref, err error)
 	// Saved returns the saved queries.
 	Saved(ctx context.Context) ([]Saved, error)
 	// Save saves a query under a name.
@@ -131,7 +127,7 @@ type Disk interface {
 	// sends SIGTERM, and waits. A failure of the started program is an [*exec.ExitError].
 	Fetcher(ctx context.Context, in string, args []string, line func(string)) (messages []string, err error)
 	// Look returns the look of the screen as the user's file has it now, with the lines that the user
-	// typed after it. Rows uses its format from then on.
+	// typed after it.
 	Look(ctx context.Context, typed string) (*Look, error)
 	// Open opens a URL in the user's browser, and returns that URL. "" means the URL of the
 	// entry.

@@ -193,7 +193,7 @@ func beginDownload(m *model, d *download) tea.Cmd {
 		return "", err
 	})
 	d.state, d.err, d.task, d.cancel = downloadRuns, nil, t, cancel
-	return t.run
+	return t.await
 }
 
 // endDownload records the end of a download, and begins the next one.

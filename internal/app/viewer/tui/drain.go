@@ -27,20 +27,18 @@ func (m *model) leftover() *leftover {
 // reportEvery is the time between two reports of what is left.
 const reportEvery = time.Second
 
-// drain does what is left. It reports progress if that takes long, and failures. ^C calls cancel, which
-// ends that. It returns a defect that ended it, else nil.
+// drain waits for the end of what is left. It reports progress if that takes long, and failures. ^C calls cancel,
+// which ends that. It returns a defect that ended it, else nil.
 func (l *leftover) drain(cancel func()) *defect {
-	ended := make(chan tea.Msg, 1)
+	ended := make(chan *defect, 1)
 	go func() {
-		ended <- guarded(func() tea.Msg {
-			for _, c := range l.changes {
-				c.run()
+		var first *defect
+		for _, msg := range l.ends() {
+			if d, ok := msg.(*defect); ok && first == nil {
+				first = d
 			}
-			for _, t := range l.tasks {
-				t.run()
-			}
-			return nil
-		})()
+		}
+		ended <- first
 	}()
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
@@ -57,14 +55,24 @@ func (l *leftover) drain(cancel func()) *defect {
 			}
 		case <-timeout: // for example, a file system does not answer
 			return nil
-		case msg := <-ended:
-			if d, ok := msg.(*defect); ok {
-				return d
+		case d := <-ended:
+			if d == nil {
+				l.reportEnd()
 			}
-			l.reportEnd()
-			return nil
+			return d
 		}
 	}
+}
+
+// ends waits for the ends, and returns their messages.
+func (l *leftover) ends() (msgs []tea.Msg) {
+	for _, c := range l.changes {
+		msgs = append(msgs, c.await())
+	}
+	for _, t := range l.tasks {
+		msgs = append(msgs, t.await())
+	}
+	return msgs
 }
 
 // progress returns the message while something is being done.
@@ -99,16 +107,14 @@ func (l *leftover) reportEnd() {
 		}
 		return
 	}
-	var errs []error
-	for _, c := range l.changes {
-		msg, _ := c.run().(changeMsg) // else a defect ended the reader
-		errs = append(errs, msg.err)
-	}
-	for _, t := range l.tasks {
-		msg, _ := t.run().(taskMsg)
-		errs = append(errs, msg.err)
-	}
-	for _, err := range errs {
+	for _, msg := range l.ends() {
+		var err error
+		switch msg := msg.(type) {
+		case changeMsg:
+			err = msg.err
+		case taskMsg:
+			err = msg.err
+		}
 		if err != nil {
 			l.o.Report.Print(err)
 		}

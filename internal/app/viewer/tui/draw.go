@@ -26,34 +26,6 @@ func (p *painter) paint(s style, text string) string {
 	return "\x1b[" + sgr + "m" + text + "\x1b[m"
 }
 
-// parts draws the parts of a line in exactly width columns. Parts of plainStyle are drawn in base,
-// and all of them if one is set.
-func (p *painter) parts(all []Part, base style, one bool, width int) string {
-	right := slices.IndexFunc(all, func(part Part) bool { return part.right })
-	if right < 0 {
-		right = len(all)
-	}
-	draw := func(parts []Part, width int) (string, int) {
-		var b strings.Builder
-		for _, part := range parts {
-			text := part.text
-			if termsafe.Width(text) > width {
-				text = fit(text, width)
-			}
-			width -= termsafe.Width(text)
-			s := part.style
-			if s == plainStyle || one {
-				s = base
-			}
-			b.WriteString(p.paint(s, text))
-		}
-		return b.String(), width
-	}
-	ends, free := draw(all[right:], width)
-	begins, free := draw(all[:right], free)
-	return begins + p.paint(base, strings.Repeat(" ", free)) + ends
-}
-
 // View draws the screen.
 func (m *model) View() tea.View {
 	p := painter{&m.browser, m}
@@ -127,9 +99,6 @@ func (p *painter) column(at paneAt) (title string, body []string) {
 	default:
 		title, body = p.text(at.width, height)
 	}
-	if f := p.m.o.Look.titles[at.kind]; f != nil && (at.kind != pagePane || p.page.open()) {
-		title = " " + p.parts(f(p), plainStyle, true, max(0, at.width-1))
-	}
 	for len(body) < height {
 		body = append(body, strings.Repeat(" ", at.width))
 	}
@@ -182,10 +151,6 @@ func (p *painter) node(n node, here bool, s style, width int) string {
 		sign = "="
 	}
 	left := cursorMark(here) + strings.Repeat(" ", min(n.depth, max(0, width/3))) + sign
-	if f := p.m.o.Look.feed; f != nil {
-		n.title = n.label(&p.m.world)
-		return p.formatted(left, f(&n), here, feedsPane, s, width)
-	}
 	return p.cursorLine(here, feedsPane, s, left+usualNode(n, n.label(&p.m.world), width-len(left)))
 }
 
@@ -222,15 +187,6 @@ func (p *painter) cursorLine(here bool, in paneKind, s style, text string) strin
 		return p.paint(cursorAway, text)
 	}
 	return p.paint(s, text)
-}
-
-// formatted draws a line with a format of the user, after the text left.
-func (p *painter) formatted(left string, parts []Part, here bool, in paneKind, s style, width int) string {
-	width = max(0, width-termsafe.Width(left))
-	if here {
-		return p.cursorLine(true, in, s, left+p.parts(parts, plainStyle, true, width))
-	}
-	return left + p.parts(parts, s, false, width)
 }
 
 // withDate and withFeed are the columns from which a list shows dates and names of feeds.
@@ -328,12 +284,6 @@ func (p *painter) entry(it *item, here bool, width int) string {
 		s = unreadText
 	}
 	text := cursorMark(here) + fit(flags, 3) + " "
-	if row := p.m.rows[keyOf(ref)]; row != nil && row.Parts != nil {
-		if len(flags) > 1 && !here {
-			return p.paint(flagText, text) + p.formatted("", row.Parts, here, listPane, s, width-len(text))
-		}
-		return p.formatted(text, row.Parts, here, listPane, s, width)
-	}
 	if width >= withDate {
 		text += fmt.Sprintf("%*s  ", dateWidth, p.m.o.Date(it.date))
 	}

@@ -225,7 +225,7 @@ func (s *fetching) begin(m *model, f *fetch) tea.Cmd {
 		return "", f.run(ctx, d, progress)
 	})
 	t.then = func(m *model, err error) tea.Cmd { return s.ended(m, f, err) }
-	return t.run
+	return t.await
 }
 
 // run runs lektor-fetch. It leaves out feeds without a subscription.

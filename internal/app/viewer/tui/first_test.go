@@ -138,14 +138,9 @@ func TestLookLine(t *testing.T) {
 	}
 	run("color unread underline red")
 	k.until("the color", func() bool { return k.o.Look.sgr[unreadText] == "4;31" })
-	run(`format entry <dim>{{.title | printf "= %s; "}}`)
-	k.until("the format", func() bool { return k.o.Look.Entry != nil })
-	if k.o.Look.sgr[unreadText] != "4;31" {
-		t.Error("the color is lost")
-	}
 	for line, want := range map[string]string{
-		"theme pink": "there is no theme pink; there are default, dark, light", "layout x": "there is no layout x", "color unread pinkish": "neither a color", "format elm x": "there is no line",
-		"set x y": "here: type a line of etc/view/look", "source x": "reload reads", "tag x": "folders chooses", "goto x": "search feed:NAME", "exec x": "type the action without it", "format": "takes a command",
+		"theme pink": "there is no theme pink; there are default, dark, light", "layout x": "there is no layout x", "color unread pinkish": "neither a color", "format elm x": "there is no action or command format",
+		"set x y": "here: type a line of etc/view/look", "source x": "reload reads", "tag x": "folders chooses", "goto x": "search feed:NAME", "exec x": "type the action without it", "color": "takes a command",
 	} {
 		run(line)
 		if s := k.shows(); !strings.Contains(s, want) {

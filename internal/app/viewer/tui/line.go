@@ -120,7 +120,7 @@ func openAll(m *model, _ call) tea.Cmd {
 					errs[0].Error()))
 			}
 			return m.Trf("%d entries opened", len(refs)), nil
-		}).run
+		}).await
 	})
 	return nil
 }
@@ -271,9 +271,6 @@ func runLine(m *model, text string) tea.Cmd {
 		m.apply(m.browser.to(n - 1))
 		return nil
 	}
-	if word := strings.Fields(text); word[0] == "format" && len(word) > 1 { // quotes belong to its template
-		return typeLook(m, call{action: word[0], words: []string{strings.TrimSpace(strings.TrimPrefix(text, word[0]))}})
-	}
 	steps, err := cmdline.Commands(text)
 	if err != nil {
 		m.fail(err)
@@ -363,7 +360,7 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 	}
 	t := m.tasks.begin(&m.world, name, showOutput(m, name, argv))
 	t.finish = true // it may change entries
-	return t.run
+	return t.await
 }
 
 // unknown returns the message about a word that begins no line, with what is meant here by those of newsboat.

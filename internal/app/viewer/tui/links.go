@@ -286,7 +286,7 @@ func bookmark(m *model, _ call) tea.Cmd {
 		return msg.text, msg.err
 	})
 	t.finish = true
-	return t.run
+	return t.await
 }
 
 // inBackground runs a command without the terminal, and returns the first line that it prints, or
@@ -360,5 +360,5 @@ func saveTo(m *model, ref lektordir.Ref, path string, replace bool) tea.Cmd {
 		}
 		return nil
 	}
-	return t.run
+	return t.await
 }

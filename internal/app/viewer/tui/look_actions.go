@@ -17,7 +17,6 @@ func lookActions() []action {
 		{"layout", 1, "the next layout: auto, two, three or stacked", "", nextLayout},
 		{"theme", 1, "the next theme: default, dark or light", "", nextTheme},
 		{"color", variadic, "set a color for now, as a line of etc/view/look", "", typeLook},
-		{"format", variadic, "set the text of a line for now, as a line of etc/view/look", "", typeLook},
 		{"folders", 0, "choose a folder from a menu", "ls folder:NAME",
 			func(m *model, _ call) tea.Cmd { return chooseNode(m, folderNode, &menu{title: "the folders"}) }},
 		{"queries", 0, "choose a saved query from a menu", "ls query:NAME",
@@ -118,7 +117,6 @@ func readLook(m *model) tea.Cmd {
 			m.o.Look = look
 			look.use(m.o.Screen.Get(themeSetting), m.o.NoColor)
 			m.browser.shape = newShape(m.o.Screen, look.layout)
-			clear(m.rows)
 			if len(look.Errs) > 0 {
 				m.fail(look.Errs[0])
 			}

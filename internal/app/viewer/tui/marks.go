@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	tea "charm.land/bubbletea/v2"
@@ -15,7 +16,6 @@ import (
 // change is a change of the lektor-dir that the user requested, or with a feedRun a reading of
 // what changes before it have made.
 type change struct {
-	work
 	kind       changeKind
 	refs       []lektordir.Ref // as they were on the screen when the key was pressed
 	keys       map[key]bool    // keys of the entries in refs; nil if refs is
@@ -27,6 +27,8 @@ type change struct {
 	adds       []*task                               // subscriptions that were begun before undo
 	then       func(m *model, msg changeMsg) tea.Cmd // called after the change, unless it failed or then is nil
 	marked     atomic.Int64                          // number of entries that the disk has done
+	ended      chan struct{}                         // closed when the disk has made it, or failed
+	msg        tea.Msg                               // at the end
 	made       bool                                  // and the screen knows
 	// id of the first scan that began after the disk made the change; 0 before
 	scan int
@@ -69,9 +71,14 @@ type changeMsg struct {
 	err     error
 }
 
+// await waits for the end of the change, and returns its message.
+func (c *change) await() tea.Msg {
+	<-c.ended
+	return c.msg
+}
+
 // make makes the change on the disk.
-func (c *change) make(q *marks) changeMsg {
-	w := q.world
+func (c *change) make(w *world) changeMsg {
 	ctx, d := w.ctx, w.disk
 	msg := changeMsg{change: c}
 	switch c.kind {
@@ -83,11 +90,11 @@ func (c *change) make(q *marks) changeMsg {
 		}
 	case undoChange:
 		for _, t := range c.adds {
-			t.run()
+			<-t.ended
 		}
-		msg.message, msg.moved, msg.err = q.undos.takeBack(w)
+		msg.message, msg.moved, msg.err = d.Undo(ctx)
 	case feedChange:
-		msg.result = c.fetcher.make(w, &q.undos)
+		msg.result = w.fetcher(c.fetcher.in, c.fetcher.args)
 		msg.err = msg.result.err
 	case settingChange:
 		msg.err = d.Remember(ctx, c.name, c.query)
@@ -114,40 +121,71 @@ func (msg *changeMsg) changed(c *change) map[string]bool {
 	return feeds
 }
 
-// marks is the queue of changes. They are made on the disk one after the other, in the order of
-// the keys, by whoever calls run of one of them: it first makes those before. The screen shows a
+// writer does work in the order in which it was added, in a goroutine that lives while there is some. So changes are
+// made whether or not the loop of the screen runs.
+type writer struct {
+	mu      sync.Mutex
+	waiting []func() // the first is being done
+}
+
+func (w *writer) add(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting = append(w.waiting, do); len(w.waiting) == 1 {
+		go w.write(do)
+	}
+}
+
+// write does the first of the waiting work, and then the others.
+func (w *writer) write(do func()) {
+	for do != nil {
+		do()
+		do = w.next()
+	}
+}
+
+func (w *writer) next() func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting = w.waiting[1:]; len(w.waiting) == 0 {
+		return nil
+	}
+	return w.waiting[0]
+}
+
+// marks is the queue of changes. The writer makes them on the disk, in the order of the keys. The screen shows a
 // change at once. It stays in the queue until a list is made from a scan that began after the change
 // was on the disk.
 type marks struct {
 	world   *world
+	writer  writer
 	changes []*change
 	last    *change   // the one that was added last; nil before
-	fresh   []tea.Cmd // make the changes that were added since begin
-	undos   undos
+	fresh   []tea.Cmd // wait for the changes that were added since begin
 }
 
 // add adds a change to the queue.
 func (q *marks) add(c *change) {
-	before := q.earlier()
-	c.do = func() tea.Msg {
-		before()
-		return c.make(q)
-	}
-	q.last = c
-	q.changes, q.fresh = append(q.changes, c), append(q.fresh, c.run)
+	c.ended, q.last = make(chan struct{}), c
+	q.changes, q.fresh = append(q.changes, c), append(q.fresh, c.await)
+	run := guarded(func() tea.Msg { return c.make(q.world) })
+	q.writer.add(func() {
+		defer close(c.ended)
+		c.msg = run()
+	})
 }
 
-// earlier returns a function that makes the changes that were added so far, unless they are made.
+// earlier returns a function that waits for the changes that were added so far.
 func (q *marks) earlier() func() {
 	last := q.last
 	return func() {
 		if last != nil {
-			last.run()
+			<-last.ended
 		}
 	}
 }
 
-// begin returns the command that makes the changes that were added since the last call.
+// begin returns the command that brings the ends of the changes that were added since the last call.
 func (q *marks) begin() tea.Cmd {
 	cmds := q.fresh
 	q.fresh = nil
@@ -214,6 +252,11 @@ func (q *marks) overlay(rows []*item) []*item {
 		k := it.ID()
 		return slices.ContainsFunc(q.changes, func(c *change) bool { return c.keys[k] }) && q.now(it.Ref()).Trashed()
 	})
+}
+
+// touches reports whether the queue has a change of an entry of this feed.
+func (q *marks) touches(feed string) bool {
+	return slices.ContainsFunc(q.changes, func(c *change) bool { return c.feeds[feed] })
 }
 
 // feeds returns the hashes of the feeds of entries with changes in the queue.

@@ -463,7 +463,7 @@ func (m *model) takeChanges(last *change) tea.Cmd {
 			continue
 		}
 		m.marks.made(c)
-		msg, _ := c.run().(changeMsg) // else a defect ends the reader
+		msg, _ := c.await().(changeMsg) // else a defect ends the reader
 		cmds = append(cmds, takeChange(m, c, msg))
 	}
 	return tea.Batch(cmds...)

@@ -24,7 +24,7 @@ func (d *waiting) Dates(ctx context.Context, entries []catalog.Entry) ([]time.Ti
 	return d.large.Dates(ctx, entries)
 }
 
-func (d *waiting) Undo(context.Context, int64) (string, []lektordir.Ref, error) {
+func (d *waiting) Undo(context.Context) (string, []lektordir.Ref, error) {
 	return "taken back", d.moved, nil
 }
 

@@ -5,37 +5,27 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 )
 
-// work is done once, by the first goroutine that calls run. Others wait for its end. So work that
-// the library has not begun when the reader ends can be done then.
-type work struct {
-	once sync.Once
-	do   func() tea.Msg
-	msg  tea.Msg
-}
-
-// run does the work, unless that was done, and returns its message.
-func (w *work) run() tea.Msg {
-	w.once.Do(func() { w.msg, w.do = w.do(), nil })
-	return w.msg
-}
-
 // task is work in the background that may take minutes, for example a download. The last line
 // shows its progress.
 type task struct {
-	work
 	name     string
 	label    string // name in the user's language
 	progress string
 	finish   bool                              // the reader does not end before it, but by ^C
 	then     func(m *model, err error) tea.Cmd // called at its end, if not nil; no message is shown then
-	began    atomic.Bool
-	ended    chan struct{} // closed at the end
+	ended    chan struct{}                     // closed at the end
+	msg      tea.Msg                           // at the end
+}
+
+// await waits for the end of the task, and returns its message.
+func (t *task) await() tea.Msg {
+	<-t.ended
+	return t.msg
 }
 
 // taskMsg reports the progress or the end of a task.
@@ -50,17 +40,15 @@ type taskMsg struct {
 // tasks are the running tasks. Only the UI goroutine uses them.
 type tasks []*task
 
-// begin returns a task, whose run is the command that runs it. The function f reports its progress, as
-// often as it likes, and returns a message for the user. It must return when its ctx ends; the reader
+// begin begins a task in a goroutine. Its await is the command that brings its end. The function f reports its
+// progress, as often as it likes, and returns a message for the user. It must return when its ctx ends; the reader
 // waits for this when it ends.
 func (ts *tasks) begin(w *world, name string, f func(ctx context.Context, progress func(string)) (done string,
 	err error)) *task {
 	t := &task{name: name, label: w.Tr(name), ended: make(chan struct{})}
 	*ts = append(*ts, t)
 	ctx, send := w.ctx, w.send
-	t.do = func() tea.Msg {
-		t.began.Store(true)
-		defer close(t.ended)
+	run := guarded(func() tea.Msg {
 		var mu sync.Mutex
 		var last time.Time
 		sending := false
@@ -81,7 +69,11 @@ func (ts *tasks) begin(w *world, name string, f func(ctx context.Context, progre
 			}()
 		})
 		return taskMsg{task: t, ended: true, done: done, err: err}
-	}
+	})
+	go func() {
+		defer close(t.ended)
+		t.msg = run()
+	}()
 	return t
 }
 
@@ -89,9 +81,6 @@ func (ts *tasks) begin(w *world, name string, f func(ctx context.Context, progre
 func (ts tasks) wait() {
 	timeout := time.After(patience)
 	for _, t := range ts {
-		if !t.began.Load() {
-			continue
-		}
 		select {
 		case <-t.ended:
 		case <-timeout:

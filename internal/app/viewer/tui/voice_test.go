@@ -117,7 +117,7 @@ func TestVoiceWaits(t *testing.T) {
 		progress("1 of 2")
 		<-release
 		return "saved", nil
-	}).run)
+	}).await)
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
 	d.mu.Unlock()
