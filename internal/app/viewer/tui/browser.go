@@ -404,15 +404,24 @@ func (b *browser) hasUnread(hash string) bool {
 	return false
 }
 
-// listHas reports whether the list may differ from that of an earlier snapshot.
-func (b *browser) listHas(earlier *snapshot) bool {
+// listHas reports whether the list may differ from that of an earlier snapshot, or may have entries of feeds
+// that the user has changed: a change that failed, or was undone, shows its entries again.
+func (b *browser) listHas(earlier *snapshot, touched map[string]bool) bool {
 	s, of := b.snapshot, b.list.of
-	if of.kind == savedNode && !slices.EqualFunc(s.saved, earlier.saved, Saved.equal) {
+	if touched[""] || of.kind == savedNode && !slices.EqualFunc(s.saved, earlier.saved, Saved.equal) {
 		return true
 	}
+	has := func(hash string) bool {
+		was, is := earlier.feeds[hash], s.feeds[hash]
+		return was != nil && of.holds(was) || is != nil && of.holds(is)
+	}
+	for hash := range touched {
+		if has(hash) {
+			return true
+		}
+	}
 	for _, is := range s.names.Since(earlier.names) {
-		was, now := earlier.feeds[is.Hash], s.feeds[is.Hash]
-		if was != nil && of.holds(was) || now != nil && of.holds(now) {
+		if has(is.Hash) {
 			return true
 		}
 	}

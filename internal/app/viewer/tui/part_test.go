@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -112,4 +113,19 @@ func TestPart(t *testing.T) {
 			t.Errorf("after %v the rest is %v, not %v", c.took, got, c.want)
 		}
 	}
+}
+
+// An entry that could not be trashed is listed again, although the scan after that sees no change.
+func TestTrashFails(t *testing.T) {
+	d := newMemory(3)
+	close(d.gate)
+	d.fail = errors.New("the disk is full")
+	k := newDesk(t, d, 80, 24)
+	k.await("Title 02")
+	k.press("l", "d")
+	if n := len(k.browser.list.items); n != 2 {
+		t.Errorf("%d entries are listed", n)
+	}
+	k.await("the disk is full")
+	k.until("the entry", func() bool { return k.settled() && len(k.browser.list.items) == 3 })
 }

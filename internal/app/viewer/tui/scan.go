@@ -150,7 +150,7 @@ func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	switch {
 	case old == nil:
 		m.apply(b.choose(id{kind: allNode}))
-	case old.partial || b.listHas(old):
+	case old.partial || b.listHas(old, msg.request.feeds):
 		m.listAgain()
 	case m.lister.state == idle && m.lister.next == nil: // else a change may be in the list that is being made
 		m.marks.listed(s.scan)
