@@ -126,7 +126,7 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o Options) (added 
 	}
 	why, err := Withheld(d, s.Hash) // because of settings that exist already
 	n.withheld = err != nil || why != "" || s.Private || o.Headers != "" || ownURL(s.URL) || ownURL(s.ID)
-	o.Record.note(d, Change{s.Hash, fileURL, "", withOrigin(oneLine(s.URL), oneLine(s.Origin))})
+	o.Record.note(d, begun(d, s)...)
 	if err := n.removeLeft(); err != nil {
 		return false, err
 	}

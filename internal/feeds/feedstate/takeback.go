@@ -109,6 +109,26 @@ func (s *setting) stored(value string) string {
 	return oneLine(value)
 }
 
+// begun returns the changes that a new subscription makes to the settings that stay when it ends, and its url.
+func begun(d *lektordir.Dir, s *Subscription) []Change {
+	changes := []Change{{s.Hash, fileURL, "", withOrigin(oneLine(s.URL), oneLine(s.Origin))}}
+	for _, set := range allSettings {
+		value := ""
+		switch {
+		case set.path == categoryFile:
+			value = strings.Join(s.Categories, "\n")
+		case set.path == aliasFile && s.Alias != "":
+			value = s.Alias
+		default:
+			continue
+		}
+		if c, ok := changeOf(d, s.Hash, &set, value); ok {
+			changes = append(changes, c)
+		}
+	}
+	return changes
+}
+
 // ended returns the changes that the end of a subscription makes, or with purge the removal of the feed.
 func ended(d *lektordir.Dir, hash string, purge bool) (changes []Change) {
 	keys := slices.DeleteFunc(slices.Clone(Settings), func(key string) bool {

@@ -76,6 +76,11 @@ func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset
 		if ctx.Err() != nil {
 			break
 		}
+		if strings.Contains(set, "T") {
+			trash(ctx, m, ref)
+			done()
+			continue
+		}
 		m.Announce(refs[i:], set, unset)
 		to, err := m.SetFlags(ref, set, unset)
 		switch {
@@ -90,21 +95,14 @@ func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset
 	return moved, t.err(ctx.Err())
 }
 
-func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
-	m, t := mover(l)
-	for _, ref := range refs {
-		if ctx.Err() != nil {
-			break
-		}
-		doomed, err := m.WithOlder(ctx, ref)
-		if err != nil {
-			m.Failed(err)
-			continue
-		}
-		m.RemoveAll(doomed, (*undo.Mover).Trash)
+// trash marks an entry as trashed, and the older versions that it hides.
+func trash(ctx context.Context, m *undo.Mover, ref lektordir.Ref) {
+	doomed, err := m.WithOlder(ctx, ref)
+	if err != nil {
+		m.Failed(err)
+		return
 	}
-	m.Close()
-	return t.err(ctx.Err())
+	m.RemoveAll(doomed, (*undo.Mover).Trash)
 }
 
 func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {

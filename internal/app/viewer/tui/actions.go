@@ -356,8 +356,8 @@ func markRead(m *model, refs []lektordir.Ref) {
 		m.browser.list.readHere[keyOf(r)] = true
 	}
 	m.say("marking %d entries as read", len(refs))
-	m.change(refs, "S", "", func(m *model, msg changeMsg) tea.Cmd {
-		m.say("%d entries marked as read; %s undoes it", len(msg.moved), m.o.Keys.of("undo"))
+	m.change(refs, "S", "", func(m *model, r result) tea.Cmd {
+		m.say("%d entries marked as read; %s undoes it", len(r.moved), m.o.Keys.of("undo"))
 		return nil
 	})
 }
@@ -369,7 +369,7 @@ func trash(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	m.browser.closePage()
-	m.change([]lektordir.Ref{ref}, "T", "", func(m *model, _ changeMsg) tea.Cmd {
+	m.change([]lektordir.Ref{ref}, "T", "", func(m *model, _ result) tea.Cmd {
 		m.say("trashed; %s undoes it", m.o.Keys.of("undo"))
 		return nil
 	})
@@ -378,8 +378,7 @@ func trash(m *model, _ call) tea.Cmd {
 
 // undo takes back the last command of any program that marked entries or changed subscriptions.
 func undo(m *model, _ call) tea.Cmd {
-	adds := slices.DeleteFunc(slices.Clone(m.tasks), func(t *task) bool { return t.name != addTask })
-	m.marks.add(&change{kind: undoChange, adds: adds})
+	m.marks.undo(slices.DeleteFunc(slices.Clone(m.tasks), func(t *task) bool { return t.name != addTask }))
 	return nil
 }
 
@@ -409,8 +408,7 @@ func saveQuery(m *model, c call) tea.Cmd {
 	case len(c.words) == 0:
 		m.ask("save as: ", "", "save-query")
 	default:
-		m.marks.add(&change{kind: saveChange, name: strings.TrimSpace(c.words[0]),
-			query: listSpec{of: list.of, query: list.query}.text()})
+		m.marks.save(strings.TrimSpace(c.words[0]), listSpec{of: list.of, query: list.query}.text())
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
@@ -107,10 +106,9 @@ type Disk interface {
 	// there is one and feedText is false, else the text of the feed.
 	Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error)
 	// Mark sets and clears flags as one command that can be undone, and calls done after each entry. It
-	// returns the entries with their new names, also with an error.
+	// returns the entries with their new names, also with an error. If it sets T, it sets that alone, also of the
+	// older versions that the entries hide.
 	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error)
-	// Trash marks entries as trashed, and with each the older versions that it hides.
-	Trash(ctx context.Context, refs []lektordir.Ref) error
 	// Undo takes back the last command of any program that marked entries or changed subscriptions. It returns a
 	// message for the user, and the entries with their new names, or [ErrNoCommand].
 	Undo(ctx context.Context) (message string, moved []lektordir.Ref, err error)
@@ -118,8 +116,6 @@ type Disk interface {
 	Saved(ctx context.Context) ([]Saved, error)
 	// Save saves a query under a name.
 	Save(ctx context.Context, name, query string) error
-	// Settings returns the settings of the screen that Remember has saved.
-	Settings(ctx context.Context) (*values.Values, error)
 	// Remember saves a setting of the screen by a name without '='; "" removes it.
 	Remember(ctx context.Context, name, value string) error
 	// Fetcher runs lektor-fetch on the lektor-dir with arguments, and with in as its standard

@@ -15,10 +15,7 @@ import (
 )
 
 // downloads are the enclosures that the user wants to be saved, in the order of the keys.
-type downloads struct {
-	dir  string // the directory to save below; "" if it is not known yet
-	list []*download
-}
+type downloads struct{ list []*download }
 
 // download is an enclosure to save.
 type download struct {
@@ -45,7 +42,7 @@ const (
 // maxDownloads is the number of downloads that run at a time, each from another host.
 const maxDownloads = 2
 
-// downloadsSetting is the name of the setting that holds downloads.dir.
+// downloadsSetting is the name of the setting with the directory to save below.
 const downloadsSetting = "downloads"
 
 // next returns the first download that may begin now, nil if there is none.
@@ -107,21 +104,8 @@ func downloadEnclosures(m *model, c call) tea.Cmd {
 // "" is the remembered one. If there is none, it asks for it.
 func addDownloads(m *model, ref lektordir.Ref, urls []string, dir string) tea.Cmd {
 	ds := &m.downloads
-	if dir = cmp.Or(dir, ds.dir); dir == "" {
-		ctx, d := m.ctx, m.disk
-		return func() tea.Msg {
-			v, err := d.Settings(ctx)
-			if err != nil {
-				return statusMsg{"", err}
-			}
-			dir := v.Get(downloadsSetting)
-			return thenMsg(func(m *model) tea.Cmd {
-				if ds.dir = dir; dir != "" {
-					return addDownloads(m, ref, urls, "")
-				}
-				return askDirectory(m, ref, urls)
-			})
-		}
+	if dir = cmp.Or(dir, m.o.Screen.Get(downloadsSetting)); dir == "" {
+		return askDirectory(m, ref, urls)
 	}
 	title := urls[0]
 	if row := m.rows[keyOf(ref)]; row != nil {
@@ -150,7 +134,6 @@ func askDirectory(m *model, ref lektordir.Ref, urls []string) tea.Cmd {
 		if dir = strings.TrimSpace(dir); dir == "" {
 			return nil
 		}
-		m.downloads.dir = dir
 		saveSetting(m, downloadsSetting, dir)
 		return addDownloads(m, ref, urls, "")
 	}

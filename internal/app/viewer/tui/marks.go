@@ -13,41 +13,39 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// change is a change of the lektor-dir that the user requested, or with a feedRun a reading of
-// what changes before it have made.
+// change is something that the user wants the disk to do: flags to set and clear, and also a reading of what the
+// changes before it have made.
 type change struct {
-	kind       changeKind
 	refs       []lektordir.Ref // as they were on the screen when the key was pressed
 	keys       map[key]bool    // keys of the entries in refs; nil if refs is
 	feeds      map[string]bool // hashes of the feeds of refs; nil if refs is
 	set, unset string          // flags
-	name       string          // name of the query to save
-	query      string
-	fetcher    *feedRun
-	adds       []*task                               // subscriptions that were begun before undo
-	then       func(m *model, msg changeMsg) tea.Cmd // called after the change, unless it failed or then is nil
-	marked     atomic.Int64                          // number of entries that the disk has done
-	ended      chan struct{}                         // closed when the disk has made it, or failed
-	msg        tea.Msg                               // at the end
-	made       bool                                  // and the screen knows
+	do         func() result
+	then       func(m *model, r result) tea.Cmd // called after the change, unless it failed or then is nil
+	marked     atomic.Int64                     // number of entries that the disk has done
+	ended      chan struct{}                    // closed when the disk has made it, or failed
+	msg        tea.Msg                          // at the end
+	made       bool                             // and the screen knows
 	// id of the first scan that began after the disk made the change; 0 before
 	scan int
 }
 
-type changeKind uint8
+// result is what the disk has done.
+type result struct {
+	message    string          // for the last line
+	moved      []lektordir.Ref // the entries with their new names
+	everything bool            // feeds that moved does not name may have changed
+	err        error
+}
 
-const (
-	markChange changeKind = iota
-	trashChange
-	undoChange
-	saveChange
-	settingChange // name and query are the name and the value of a setting of the screen
-	feedChange    // by lektor-fetch
-)
+// changeMsg is the end of a change.
+type changeMsg struct {
+	change *change
+	result
+}
 
-// newChange returns a change that sets and clears flags of entries. It fails if flags are
-// invalid.
-func newChange(refs []lektordir.Ref, set, unset string) (*change, error) {
+// flags adds a change that sets and clears flags of entries. It fails if flags are invalid.
+func (q *marks) flags(refs []lektordir.Ref, set, unset string) (*change, error) {
 	if _, err := (lektordir.Ref{}).WithFlags(set, unset); err != nil {
 		return nil, err
 	}
@@ -56,19 +54,46 @@ func newChange(refs []lektordir.Ref, set, unset string) (*change, error) {
 		c.keys[keyOf(r)] = true
 		c.feeds[r.Feed] = true
 	}
-	if strings.Contains(set, "T") {
-		c.kind = trashChange
+	ctx, d := q.world.ctx, q.world.disk
+	c.do = func() (r result) {
+		r.moved, r.err = d.Mark(ctx, refs, set, unset, func() { c.marked.Add(1) })
+		return r
 	}
+	q.add(c)
 	return c, nil
 }
 
-// changeMsg is a change that the disk made, or failed to make.
-type changeMsg struct {
-	change  *change
-	message string          // for the last line
-	moved   []lektordir.Ref // the entries with their new names
-	result  *fetcherResult  // of change.fetcher
-	err     error
+// trashes reports whether a change trashes its entries.
+func (c *change) trashes() bool { return strings.Contains(c.set, "T") }
+
+// undo adds the change that takes back the last command, after subscriptions that were begun.
+func (q *marks) undo(begun []*task) {
+	ctx, d := q.world.ctx, q.world.disk
+	q.add(&change{do: func() (r result) {
+		for _, t := range begun {
+			<-t.ended
+		}
+		r.message, r.moved, r.err = d.Undo(ctx)
+		r.everything = len(r.moved) == 0
+		return r
+	}})
+}
+
+// save adds the change that saves a query under a name.
+func (q *marks) save(name, query string) {
+	w := q.world
+	q.add(&change{do: func() result {
+		if err := w.disk.Save(w.ctx, name, query); err != nil {
+			return result{err: err}
+		}
+		return result{message: w.Trf("saved as %s", name), everything: true}
+	}})
+}
+
+// remember adds the change that remembers a setting of the screen.
+func (q *marks) remember(name, value string) {
+	ctx, d := q.world.ctx, q.world.disk
+	q.add(&change{do: func() result { return result{err: d.Remember(ctx, name, value)} }})
 }
 
 // await waits for the end of the change, and returns its message.
@@ -77,45 +102,16 @@ func (c *change) await() tea.Msg {
 	return c.msg
 }
 
-// make makes the change on the disk.
-func (c *change) make(w *world) changeMsg {
-	ctx, d := w.ctx, w.disk
-	msg := changeMsg{change: c}
-	switch c.kind {
-	case markChange:
-		msg.moved, msg.err = d.Mark(ctx, c.refs, c.set, c.unset, func() { c.marked.Add(1) })
-	case trashChange:
-		if msg.err = d.Trash(ctx, c.refs); msg.err == nil {
-			c.marked.Add(int64(len(c.refs)))
-		}
-	case undoChange:
-		for _, t := range c.adds {
-			<-t.ended
-		}
-		msg.message, msg.moved, msg.err = d.Undo(ctx)
-	case feedChange:
-		msg.result = w.fetcher(c.fetcher.in, c.fetcher.args)
-		msg.err = msg.result.err
-	case settingChange:
-		msg.err = d.Remember(ctx, c.name, c.query)
-	case saveChange:
-		if msg.err = d.Save(ctx, c.name, c.query); msg.err == nil {
-			msg.message = w.Trf("saved as %s", c.name)
-		}
-	}
-	return msg
-}
-
-// changed returns the hashes of the feeds that a change c changed, "" if they are unknown.
-func (msg *changeMsg) changed(c *change) map[string]bool {
-	feeds := maps.Clone(c.feeds)
+// changed returns the hashes of the feeds that a change changed, "" if they are unknown.
+func (msg *changeMsg) changed() map[string]bool {
+	feeds := maps.Clone(msg.change.feeds)
 	if feeds == nil {
 		feeds = map[string]bool{}
 	}
 	for _, r := range msg.moved {
 		feeds[r.Feed] = true
 	}
-	if len(feeds) == 0 && (msg.message != "" || c.kind == feedChange || c.kind == undoChange) {
+	if msg.everything {
 		feeds[""] = true
 	}
 	return feeds
@@ -168,7 +164,7 @@ type marks struct {
 func (q *marks) add(c *change) {
 	c.ended, q.last = make(chan struct{}), c
 	q.changes, q.fresh = append(q.changes, c), append(q.fresh, c.await)
-	run := guarded(func() tea.Msg { return c.make(q.world) })
+	run := guarded(func() tea.Msg { return changeMsg{c, c.do()} })
 	q.writer.add(func() {
 		defer close(c.ended)
 		c.msg = run()
@@ -245,7 +241,7 @@ func (q *marks) unread(e catalog.Entry) bool {
 
 // overlay returns the rows of a list without entries that are being trashed.
 func (q *marks) overlay(rows []*item) []*item {
-	if !slices.ContainsFunc(q.changes, func(c *change) bool { return c.kind == trashChange }) {
+	if !slices.ContainsFunc(q.changes, (*change).trashes) {
 		return rows
 	}
 	return slices.DeleteFunc(slices.Clone(rows), func(it *item) bool {

@@ -439,15 +439,14 @@ func (m *model) beginPage() tea.Cmd {
 
 // change sets and clears flags: on the screen at once, on the disk in the order of the keys. If then
 // is not nil, it is called when the disk has made the change.
-func (m *model) change(refs []lektordir.Ref, set, unset string, then func(m *model, msg changeMsg) tea.Cmd) {
-	c, err := newChange(refs, set, unset)
+func (m *model) change(refs []lektordir.Ref, set, unset string, then func(m *model, r result) tea.Cmd) {
+	c, err := m.marks.flags(refs, set, unset)
 	if err != nil {
 		m.fail(err)
 		return
 	}
 	c.then = then
-	m.marks.add(c)
-	if c.kind == trashChange {
+	if c.trashes() {
 		m.browser.hide()
 	}
 }
@@ -464,28 +463,30 @@ func (m *model) takeChanges(last *change) tea.Cmd {
 		}
 		m.marks.made(c)
 		msg, _ := c.await().(changeMsg) // else a defect ends the reader
-		cmds = append(cmds, takeChange(m, c, msg))
+		if msg.change != nil {
+			cmds = append(cmds, takeChange(m, msg))
+		}
 	}
 	return tea.Batch(cmds...)
 }
 
 // takeChange handles a change that the disk made, and requests a scan of the feeds it touched.
-func takeChange(m *model, c *change, msg changeMsg) (cmd tea.Cmd) {
+func takeChange(m *model, msg changeMsg) (cmd tea.Cmd) {
 	if msg.message != "" {
 		m.say("%s", msg.message)
 	}
 	switch {
 	case msg.err != nil:
 		m.fail(msg.err)
-	case c.then != nil:
-		cmd = c.then(m, msg)
+	case msg.change.then != nil:
+		cmd = msg.change.then(m, msg.result)
 	}
 	for _, r := range msg.moved {
 		if keyOf(r) == m.browser.page.key {
 			m.browser.page.ref = r
 		}
 	}
-	if changed := msg.changed(c); len(changed) > 0 {
+	if changed := msg.changed(); len(changed) > 0 {
 		m.requestScan(changed)
 	}
 	return cmd

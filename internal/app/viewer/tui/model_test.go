@@ -212,12 +212,6 @@ func (d *memory) Mark(ctx context.Context, refs []lektordir.Ref, set, unset stri
 	return d.move(refs, set, unset)
 }
 
-func (d *memory) Trash(ctx context.Context, refs []lektordir.Ref) error {
-	d.wait(ctx)
-	_, err := d.move(refs, "T", "")
-	return err
-}
-
 func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	d.wait(ctx)
 	d.mu.Lock()
@@ -226,9 +220,8 @@ func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	return "taken back", nil, nil
 }
 
-func (d *memory) Saved(context.Context) ([]Saved, error)           { return nil, nil }
-func (d *memory) Save(context.Context, string, string) error       { return nil }
-func (d *memory) Settings(context.Context) (*values.Values, error) { return values.New('='), nil }
+func (d *memory) Saved(context.Context) ([]Saved, error)     { return nil, nil }
+func (d *memory) Save(context.Context, string, string) error { return nil }
 func (d *memory) Look(_ context.Context, typed string) (*Look, error) {
 	return ParseLook("look", []byte(typed)), nil
 }

@@ -82,6 +82,11 @@ func TestUndoDoesNotWait(t *testing.T) {
 	if n := d.lists.Load() - before; n > 3 {
 		t.Errorf("%d scans", n)
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.first["f0007"] || len(d.first) != 1 {
+		t.Errorf("%v do not wait", d.first)
+	}
 }
 
 // A scan reads a part of many changed feeds, and all those with changes of the user. The others wait
@@ -90,11 +95,9 @@ func TestPart(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
 	k.idle()
-	c, err := newChange([]lektordir.Ref{d.byFeed["f0001"][0]}, "F", "")
-	if err != nil {
+	if _, err := k.marks.flags([]lektordir.Ref{d.byFeed["f0001"][0]}, "F", ""); err != nil {
 		t.Fatal(err)
 	}
-	k.marks.add(c)
 	r := &scanRequest{feeds: map[string]bool{"f0002": true}}
 	part := r.part(k.browser.snapshot, k.marks.feeds())
 	if !part.First["f0001"] || !part.First["f0002"] || len(part.First) != 2 || part.Recheck {

@@ -42,8 +42,11 @@ type feedRun struct {
 
 // runFetcher queues a run of lektor-fetch. If it does not fail, then is called.
 func runFetcher(m *model, f *feedRun, then func(m *model, r *fetcherResult) tea.Cmd) tea.Cmd {
-	m.marks.add(&change{kind: feedChange, fetcher: f,
-		then: func(m *model, msg changeMsg) tea.Cmd { return then(m, msg.result) }})
+	var r *fetcherResult
+	m.marks.add(&change{do: func() result {
+		r = m.fetcher(f.in, f.args)
+		return result{everything: true, err: r.err}
+	}, then: func(m *model, _ result) tea.Cmd { return then(m, r) }})
 	return nil
 }
 

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -20,6 +21,7 @@ type large struct {
 	*memory
 	byFeed map[string][]lektordir.Ref // in the order of hashes
 	lists  atomic.Int32               // number of calls of List
+	first  map[string]bool            // feeds that did not wait
 }
 
 const (
@@ -28,7 +30,7 @@ const (
 )
 
 func newLarge() *large {
-	d := &large{memory: newMemory(0), byFeed: map[string][]lektordir.Ref{}}
+	d := &large{memory: newMemory(0), byFeed: map[string][]lektordir.Ref{}, first: map[string]bool{}}
 	for i := range largeFeeds {
 		for k := range largeEach {
 			d.add(i, 1700000000+k*largeFeeds+i)
@@ -52,7 +54,10 @@ func (d *large) Feeds(context.Context) ([]Feed, error) {
 	return feeds, nil
 }
 
-func (d *large) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
+func (d *large) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+	d.mu.Lock()
+	maps.Copy(d.first, part.First)
+	d.mu.Unlock()
 	return d.names.now(ctx, d)
 }
 
@@ -70,13 +75,13 @@ func (d *large) List(context.Context) (map[string][]lektordir.Ref, error) {
 func (d *large) Mark(_ context.Context, refs []lektordir.Ref, set, unset string, _ func()) (moved []lektordir.Ref, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c, err := newChange(refs, set, unset)
-	if err != nil {
-		return nil, err
+	keys := map[key]bool{}
+	for _, r := range refs {
+		keys[keyOf(r)] = true
 	}
 	for _, of := range d.byFeed {
 		for i, r := range of {
-			if c.keys[keyOf(r)] {
+			if keys[keyOf(r)] {
 				of[i], err = r.WithFlags(set, unset)
 				moved = append(moved, of[i])
 			}

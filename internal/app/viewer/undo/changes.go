@@ -26,7 +26,8 @@ func (u *undoing) takeBackChanges(ctx context.Context, r record, dryRun bool) er
 		return nil
 	}
 	if err := atomicfile.Trusted(r.Path, "its changes of settings are not taken back"); err != nil {
-		u.skip("%v", err)
+		u.S.Report.Error("%v", err)
+		u.changes.left = len(u.done.Changes)
 		return nil
 	}
 	args := []string{"--dir", u.Dir.Path(), "set", "--undo", "-"}
