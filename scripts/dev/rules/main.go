@@ -123,8 +123,10 @@ var strangers = map[string]*regexp.Regexp{
 var siblings = map[string][]string{
 	"internal/app/viewer/session":    nil,
 	"internal/app/viewer/external":   nil,
+	"internal/app/viewer/tui/part":   nil,
 	"internal/app/viewer/tui/texts":  nil,
-	"internal/app/viewer/tui":        {"tui/texts"},
+	"internal/app/viewer/tui/work":   {"tui/part", "tui/texts"},
+	"internal/app/viewer/tui":        {"tui/part", "tui/texts", "tui/work"},
 	"internal/app/viewer/undo":       {"session"},
 	"internal/app/viewer/publish":    {"session"},
 	"internal/app/viewer/save":       {"session"},

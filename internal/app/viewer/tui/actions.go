@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -340,8 +341,8 @@ func listedUnread(m *model, n int) (refs []lektordir.Ref) {
 		return nil
 	}
 	for _, it := range m.browser.list.items[:n] {
-		if m.marks.unread(it.Entry) {
-			refs = append(refs, m.marks.now(it.Ref()))
+		if m.marks.Unread(it.Entry) {
+			refs = append(refs, m.marks.Now(it.Ref()))
 		}
 	}
 	if len(refs) == 0 {
@@ -356,8 +357,8 @@ func markRead(m *model, refs []lektordir.Ref) {
 		m.browser.list.readHere[keyOf(r)] = true
 	}
 	m.say("marking %d entries as read", len(refs))
-	m.change(refs, "S", "", func(m *model, r result) tea.Cmd {
-		m.say("%d entries marked as read; %s undoes it", len(r.moved), m.o.Keys.of("undo"))
+	m.change(refs, "S", "", func(r work.Result) tea.Cmd {
+		m.say("%d entries marked as read; %s undoes it", len(r.Moved), m.o.Keys.of("undo"))
 		return nil
 	})
 }
@@ -369,7 +370,7 @@ func trash(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	m.browser.closePage()
-	m.change([]lektordir.Ref{ref}, "T", "", func(m *model, _ result) tea.Cmd {
+	m.change([]lektordir.Ref{ref}, "T", "", func(work.Result) tea.Cmd {
 		m.say("trashed; %s undoes it", m.o.Keys.of("undo"))
 		return nil
 	})
@@ -378,7 +379,7 @@ func trash(m *model, _ call) tea.Cmd {
 
 // undo takes back the last command of any program that marked entries or changed subscriptions.
 func undo(m *model, _ call) tea.Cmd {
-	m.marks.undo(slices.DeleteFunc(slices.Clone(m.tasks), func(t *task) bool { return t.name != addTask }))
+	m.marks.Undo(m.tasks.Of(addTask))
 	return nil
 }
 
@@ -408,7 +409,7 @@ func saveQuery(m *model, c call) tea.Cmd {
 	case len(c.words) == 0:
 		m.ask("save as: ", "", "save-query")
 	default:
-		m.marks.save(strings.TrimSpace(c.words[0]), listSpec{of: list.of, query: list.query}.text())
+		m.marks.Save(strings.TrimSpace(c.words[0]), listSpec{of: list.of, query: list.query}.text())
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -20,8 +21,8 @@ const (
 // browser holds the three panes with their cursors. It does not use the disk: its methods
 // change it, and return the effects that the model has to carry out.
 type browser struct {
-	snapshot *snapshot // nil until it is read
-	marks    *marks    // pending changes; entries are shown as they will be after these
+	snapshot *snapshot   // nil until it is read
+	marks    *work.Queue // pending changes; entries are shown as they will be after these
 	focus    paneKind
 	zoom     bool
 	tree     tree
@@ -137,7 +138,7 @@ func (b *browser) choose(of id) effects {
 // current returns the entry under the cursor of the list; ok is false if there is none.
 func (b *browser) current() (ref lektordir.Ref, ok bool) {
 	if at := b.list.at; at >= 0 && at < len(b.list.items) {
-		return b.marks.now(b.list.items[at].Ref()), true
+		return b.marks.Now(b.list.items[at].Ref()), true
 	}
 	return lektordir.Ref{}, false
 }
@@ -147,7 +148,7 @@ func (b *browser) current() (ref lektordir.Ref, ok bool) {
 func (b *browser) chosen() (lektordir.Ref, bool) {
 	switch b.focus {
 	case pagePane:
-		return b.marks.now(b.page.ref), b.page.open()
+		return b.marks.Now(b.page.ref), b.page.open()
 	case listPane:
 		return b.current()
 	}
@@ -339,7 +340,7 @@ func (b *browser) nextUnread(by int) effects {
 	}
 	for i := 1; i <= len(l.items); i++ {
 		at := wrap(l.at+i*by, len(l.items))
-		if b.marks.unread(l.items[at].Entry) {
+		if b.marks.Unread(l.items[at].Entry) {
 			l.goTo(at)
 			return b.arrive()
 		}
@@ -393,11 +394,11 @@ func (b *browser) hasUnread(hash string) bool {
 		return false
 	case b.snapshot.uncounted:
 		return true
-	case b.snapshot.partial || !b.marks.touches(hash):
+	case b.snapshot.partial || !b.marks.Touches(hash):
 		return f.Unread > 0
 	}
 	for e := range f.names.All() {
-		if b.marks.unread(e) && !b.marks.now(e.Ref()).Trashed() {
+		if b.marks.Unread(e) && !b.marks.Now(e.Ref()).Trashed() {
 			return true
 		}
 	}
@@ -448,7 +449,7 @@ func (b *browser) closePage() {
 
 // hide removes entries that are being trashed from the list.
 func (b *browser) hide() {
-	b.list.items = b.marks.overlay(b.list.items)
+	b.list.items = overlay(b.marks, b.list.items)
 	b.list.at = max(0, min(b.list.at, len(b.list.items)-1))
 }
 
@@ -502,7 +503,7 @@ func (b *browser) take(items []*item) {
 	if l.cursorToTop {
 		l.at, l.y, l.cursorToTop = 0, 0, false
 	}
-	l.items, l.found = b.marks.overlay(items), l.query
+	l.items, l.found = overlay(b.marks, items), l.query
 	l.at = max(0, min(l.at, len(l.items)-1))
 	if !stays {
 		return

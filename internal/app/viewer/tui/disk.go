@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
@@ -82,6 +83,7 @@ var ErrNoCommand = errors.New("there is nothing to take back")
 // concurrently; the UI goroutine never calls them. Errors are shown to the user as they are.
 type Disk interface {
 	Exporter
+	work.Disk
 	// Now returns the feeds and their entries, see [catalog.Catalog.Part].
 	Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error)
 	// Await returns after something has changed, or may have, or when ctx ends.
@@ -105,23 +107,8 @@ type Disk interface {
 	// Page returns an entry as text wrapped to width columns: the article of its web page if
 	// there is one and feedText is false, else the text of the feed.
 	Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error)
-	// Mark sets and clears flags as one command that can be undone, and calls done after each entry. It
-	// returns the entries with their new names, also with an error. If it sets T, it sets that alone, also of the
-	// older versions that the entries hide.
-	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error)
-	// Undo takes back the last command of any program that marked entries or changed subscriptions. It returns a
-	// message for the user, and the entries with their new names, or [ErrNoCommand].
-	Undo(ctx context.Context) (message string, moved []lektordir.Ref, err error)
 	// Saved returns the saved queries.
 	Saved(ctx context.Context) ([]Saved, error)
-	// Save saves a query under a name.
-	Save(ctx context.Context, name, query string) error
-	// Remember saves a setting of the screen by a name without '='; "" removes it.
-	Remember(ctx context.Context, name, value string) error
-	// Fetcher runs lektor-fetch on the lektor-dir with arguments, and with in as its standard
-	// input. It calls line for each line of the output, and returns the messages. If ctx ends, it
-	// sends SIGTERM, and waits. A failure of the started program is an [*exec.ExitError].
-	Fetcher(ctx context.Context, in string, args []string, line func(string)) (messages []string, err error)
 	// Look returns the look of the screen as the user's file has it now, with the lines that the user
 	// typed after it.
 	Look(ctx context.Context, typed string) (*Look, error)

@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -23,7 +24,7 @@ type download struct {
 	url, title string
 	dir        string // the directory to save below
 	state      downloadState
-	task       *task              // nil unless it is running
+	task       *work.Task         // nil unless it is running
 	cancel     context.CancelFunc // of the running task
 	path       string             // path of the saved file
 	err        error              // why it failed
@@ -156,7 +157,7 @@ func beginDownload(m *model, d *download) tea.Cmd {
 	disk, send := m.disk, m.send
 	saved, cancelled, of := m.Trf("%s saved", d.title), m.Trf("download of %s cancelled", d.title), m.Tr("of")
 	ctx, cancel := context.WithCancel(m.ctx)
-	t := m.tasks.begin(&m.world, ends(d.title, 24), func(_ context.Context, progress func(string)) (string, error) {
+	t := m.tasks.Begin(ends(d.title, 24), func(_ context.Context, progress func(string)) (string, error) {
 		defer cancel()
 		path, err := disk.Download(ctx, d.ref, d.url, d.dir, func(have, total int64) {
 			if total > 0 {
@@ -176,7 +177,7 @@ func beginDownload(m *model, d *download) tea.Cmd {
 		return "", err
 	})
 	d.state, d.err, d.task, d.cancel = downloadRuns, nil, t, cancel
-	return t.await
+	return t.Await
 }
 
 // endDownload records the end of a download, and begins the next one.
@@ -200,7 +201,7 @@ func (d *download) text(m *model) string {
 	case downloadWaits:
 		state = m.Tr("waiting")
 	case downloadRuns:
-		state = cmp.Or(d.task.progress, m.Tr("starting"))
+		state = cmp.Or(d.task.Progress, m.Tr("starting"))
 	case downloadSaved:
 		return m.Tr("saved") + "  " + d.title + "  " + d.path
 	case downloadFailed:

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/lektordir"
@@ -137,7 +138,10 @@ func TestInterruptedAfterTheEnd(t *testing.T) {
 	k.press("l")
 	k.until("the list", func() bool { return k.browser.list.complete })
 	k.press("A", "y")
-	k.leftover().drain(k.cancel)
+	work.NewRest(&k.marks, &k.tasks, k.o.Report).Drain(k.terminal.signals, func(s os.Signal) {
+		k.terminal.endedBy.Store(s)
+		k.cancel()
+	})
 	if got := errs.text.String(); got != "lektor-view: marked 1 of 3; ^C ends without the rest\nlektor-view: marked 1 of 3\n" {
 		t.Errorf("reported %q", got)
 	}

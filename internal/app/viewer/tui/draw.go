@@ -277,7 +277,7 @@ func (p *painter) message(text string, s style, width, height int) (body []strin
 
 // entry returns the line of an entry.
 func (p *painter) entry(it *item, here bool, width int) string {
-	ref := p.marks.now(it.Ref())
+	ref := p.marks.Now(it.Ref())
 	flags := flagLetters(ref)
 	s := plainStyle
 	if ref.Unread() {
@@ -328,7 +328,7 @@ func (p *painter) title(k key) string {
 // text returns the title and the lines of the open entry.
 func (p *painter) text(width, height int) (string, []string) {
 	r := &p.page
-	title := " " + strings.TrimLeft(flagLetters(p.marks.now(r.ref))+" ", " ") + p.title(r.key)
+	title := " " + strings.TrimLeft(flagLetters(p.marks.Now(r.ref))+" ", " ") + p.title(r.key)
 	switch {
 	case r.err != nil:
 		return title, p.message(r.err.Error(), badText, width, height)
@@ -406,12 +406,12 @@ func (p *painter) place() string {
 		if n := len(page.Pictures); n > 0 && m.shown.can() {
 			place += ", " + m.Trf("%d pictures", n)
 		}
-		if len(m.tasks) > 0 {
-			place = m.tasks.progress() + ", " + place
+		if m.tasks.Len() > 0 {
+			place = m.tasks.Progress() + ", " + place
 		}
 		return place
-	case len(m.tasks) > 0:
-		return m.tasks.progress()
+	case m.tasks.Len() > 0:
+		return m.tasks.Progress()
 	case m.dates.progress != "":
 		return m.dates.progress
 	case p.list.all:

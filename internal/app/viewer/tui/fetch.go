@@ -193,7 +193,7 @@ func (s *fetching) wind(m *model, d time.Duration) tea.Cmd {
 	}
 	timer := s.timer
 	return m.after(d, thenMsg(func(m *model) tea.Cmd {
-		if timer != s.timer || m.tasks.of(fetchTask) != nil {
+		if timer != s.timer || len(m.tasks.Of(fetchTask)) > 0 {
 			return nil // the end of that fetch winds the timer
 		}
 		return s.begin(m, &fetch{timed: true})
@@ -216,16 +216,16 @@ type fetch struct {
 
 // begin returns the command that makes a fetch, unless one is running.
 func (s *fetching) begin(m *model, f *fetch) tea.Cmd {
-	if m.tasks.of(fetchTask) != nil {
+	if len(m.tasks.Of(fetchTask)) > 0 {
 		m.say("a fetch is running already")
 		return nil
 	}
 	d := m.disk
-	t := m.tasks.begin(&m.world, fetchTask, func(ctx context.Context, progress func(string)) (string, error) {
+	t := m.tasks.Begin(fetchTask, func(ctx context.Context, progress func(string)) (string, error) {
 		return "", f.run(ctx, d, progress)
 	})
-	t.then = func(m *model, err error) tea.Cmd { return s.ended(m, f, err) }
-	return t.await
+	t.Then = func(err error) tea.Cmd { return s.ended(m, f, err) }
+	return t.Await
 }
 
 // run runs lektor-fetch. It leaves out feeds without a subscription.

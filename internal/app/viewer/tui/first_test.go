@@ -66,7 +66,7 @@ func TestReadAllAsks(t *testing.T) {
 	k.press("n", "h", "j", "j", "l") // a folder
 	k.until("the folder", func() bool { return k.browser.list.complete && k.browser.list.of.kind == folderNode })
 	k.press("A")
-	if s := k.shows(); !strings.Contains(s, "mark 3 entries of News as read? (y/n)") || len(k.marks.changes) > 0 {
+	if s := k.shows(); !strings.Contains(s, "mark 3 entries of News as read? (y/n)") || k.marks.Len() > 0 {
 		t.Fatalf("%s", s)
 	}
 	k.press("y")

@@ -60,8 +60,8 @@ func readNode(m *model, _ call) tea.Cmd {
 		refs = listedUnread(m, len(b.list.items))
 	} else {
 		for _, e := range b.snapshot.entries(b.list.of, nil) {
-			if m.marks.unread(e) {
-				if ref := m.marks.now(e.Ref()); !ref.Trashed() {
+			if m.marks.Unread(e) {
+				if ref := m.marks.Now(e.Ref()); !ref.Trashed() {
 					refs = append(refs, ref)
 				}
 			}
@@ -81,7 +81,7 @@ func randomUnread(m *model, _ call) tea.Cmd {
 	b := &m.browser
 	var unread []int
 	for i, it := range b.list.items {
-		if i != b.list.at && m.marks.unread(it.Entry) {
+		if i != b.list.at && m.marks.Unread(it.Entry) {
 			unread = append(unread, i)
 		}
 	}
@@ -102,7 +102,7 @@ func openAll(m *model, _ call) tea.Cmd {
 	}
 	d := m.disk
 	m.input.confirm(m.Trf("open %d entries in the browser?", len(refs)), func() tea.Cmd {
-		return m.tasks.begin(&m.world, m.Tr("opening"), func(ctx context.Context, progress func(string)) (string,
+		return m.tasks.Begin(m.Tr("opening"), func(ctx context.Context, progress func(string)) (string,
 			error) {
 			var errs []error
 			for i, ref := range refs {
@@ -120,7 +120,7 @@ func openAll(m *model, _ call) tea.Cmd {
 					errs[0].Error()))
 			}
 			return m.Trf("%d entries opened", len(refs)), nil
-		}).await
+		}).Await
 	})
 	return nil
 }
@@ -334,7 +334,7 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 			return nil
 		}
 	}
-	d, self, name, before := m.disk, m.o.Self, ":"+words[0], m.marks.earlier()
+	d, self, name, before := m.disk, m.o.Self, ":"+words[0], m.marks.Earlier()
 	argv := func(ctx context.Context) ([]string, error) {
 		before()
 		if len(args) > 0 {
@@ -358,9 +358,9 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 			return startMsg{newCommand(nil, all), name, true}
 		}
 	}
-	t := m.tasks.begin(&m.world, name, showOutput(m, name, argv))
-	t.finish = true // it may change entries
-	return t.await
+	t := m.tasks.Begin(name, showOutput(m, name, argv))
+	t.Finish = true // it may change entries
+	return t.Await
 }
 
 // unknown returns the message about a word that begins no line, with what is meant here by those of newsboat.

@@ -28,10 +28,6 @@ type Exporter interface {
 	// SaveEntry saves an entry as a file: .txt is text, .html HTML, .eml a mail message. If the file
 	// exists and replace is false, the error is [fs.ErrExist].
 	SaveEntry(ctx context.Context, ref lektordir.Ref, path string, replace bool) error
-	// Download saves an enclosure below a directory as lektor-view save does, and returns its path.
-	// It calls progress repeatedly; total is -1 if it is unknown.
-	Download(ctx context.Context, ref lektordir.Ref, url, dir string, progress func(have, total int64)) (path string,
-		err error)
 	// FilePlayer returns the command that plays a file.
 	FilePlayer(path string) (argv []string, err error)
 	// Bookmarker returns the command that bookmarks an entry.
@@ -277,7 +273,7 @@ func bookmark(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	d, bookmarked := m.disk, m.Tr("bookmarked")
-	t := m.tasks.begin(&m.world, m.Tr("bookmarking"), func(ctx context.Context, _ func(string)) (string, error) {
+	t := m.tasks.Begin(m.Tr("bookmarking"), func(ctx context.Context, _ func(string)) (string, error) {
 		argv, err := d.Bookmarker(ctx, ref)
 		if err != nil {
 			return "", err
@@ -285,8 +281,8 @@ func bookmark(m *model, _ call) tea.Cmd {
 		msg := inBackground(d.Environ(ctx, ref), argv, bookmarked)
 		return msg.text, msg.err
 	})
-	t.finish = true
-	return t.await
+	t.Finish = true
+	return t.Await
 }
 
 // inBackground runs a command without the terminal, and returns the first line that it prints, or
@@ -343,10 +339,10 @@ func saveTo(m *model, ref lektordir.Ref, path string, replace bool) tea.Cmd {
 		return nil
 	}
 	d := m.disk
-	t := m.tasks.begin(&m.world, m.Tr("saving"), func(ctx context.Context, _ func(string)) (string, error) {
+	t := m.tasks.Begin(m.Tr("saving"), func(ctx context.Context, _ func(string)) (string, error) {
 		return "", d.SaveEntry(ctx, ref, path, replace)
 	})
-	t.finish, t.then = true, func(m *model, err error) tea.Cmd {
+	t.Finish, t.Then = true, func(err error) tea.Cmd {
 		switch {
 		case err == nil:
 			m.say("saved as %s", path)
@@ -360,5 +356,5 @@ func saveTo(m *model, ref lektordir.Ref, path string, replace bool) tea.Cmd {
 		}
 		return nil
 	}
-	return t.await
+	return t.Await
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -18,9 +20,9 @@ type item struct {
 }
 
 // key identifies an entry whatever its flags are.
-type key = catalog.ID
+type key = part.Key
 
-func keyOf(r lektordir.Ref) key { return catalog.IDOf(r) }
+func keyOf(r lektordir.Ref) key { return part.KeyOf(r) }
 
 // listSpec specifies the entries of a list and their order.
 type listSpec struct {
@@ -209,4 +211,12 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 	}
 	list.items = found
 	return list, nil
+}
+
+// overlay returns the rows of a list without entries that are being trashed.
+func overlay(q *work.Queue, rows []*item) []*item {
+	if !q.Trashing() {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(it *item) bool { return q.Trashed(it.Entry) })
 }

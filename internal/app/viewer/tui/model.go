@@ -15,6 +15,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/read/catalog"
@@ -27,9 +28,9 @@ type model struct {
 	world
 	jobs
 	browser   browser
-	marks     marks
+	marks     work.Queue
 	dates     learning
-	tasks     tasks
+	tasks     work.Tasks
 	downloads downloads
 	fetching  fetching
 	rows      map[key]*Row // nil while the row is being read
@@ -140,7 +141,8 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	m := &model{world: world{ctx: ctx, disk: d, o: o, Printer: texts.New(o.Getenv), terminal: newTTY(o.Out, o.Plain),
 		retry: retry, after: sendLater}}
 	m.awaitChanges = func() tea.Msg { return changesOf(ctx, d) }
-	m.marks.world = &m.world
+	env := &work.Env{Ctx: ctx, Disk: d, Printer: m.Printer, Send: func(msg tea.Msg) { m.send(msg) }}
+	m.marks.Env, m.tasks.Env = env, env
 	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}},
 		list: list{listSpec: listSpec{order: byDate}, readHere: map[key]bool{}}, textMost: o.Width,
 		shape: newShape(o.Screen, o.Look.layout)}
@@ -191,7 +193,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.input.keep(m.status.text)
 	}
 	m.browser.follow()
-	return m, guarded(tea.Batch(cmd, m.marks.begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(),
+	return m, guarded(tea.Batch(cmd, m.marks.Begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(),
 		m.voice.speak(m, msg)))
 }
 
@@ -236,12 +238,12 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		return m.start(msg)
 	case thenMsg:
 		return msg(m)
-	case changeMsg:
-		return m.takeChanges(msg.change)
+	case work.Ended:
+		return m.takeChanges(msg)
 	case changedMsg:
 		m.requestScan(nil)
 		return m.awaitChanges
-	case taskMsg:
+	case work.TaskMsg:
 		return takeTask(m, msg)
 	case statusMsg:
 		m.status.end(status{Plain(msg.text), false})
@@ -355,9 +357,9 @@ func (m *model) takeList(msg listMsg) tea.Cmd {
 	switch {
 	case msg.list == nil:
 	case m.lister.next == nil: // later scans saw no change of the list
-		m.marks.listed(b.snapshot.scan)
+		m.marks.Listed(b.snapshot.scan)
 	default:
-		m.marks.listed(msg.list.snapshot.scan)
+		m.marks.Listed(msg.list.snapshot.scan)
 	}
 	if msg.list != nil && msg.list.snapshot.partial {
 		b.takeProvisional(msg.list.items)
@@ -439,57 +441,63 @@ func (m *model) beginPage() tea.Cmd {
 
 // change sets and clears flags: on the screen at once, on the disk in the order of the keys. If then
 // is not nil, it is called when the disk has made the change.
-func (m *model) change(refs []lektordir.Ref, set, unset string, then func(m *model, r result) tea.Cmd) {
-	c, err := m.marks.flags(refs, set, unset)
+func (m *model) change(refs []lektordir.Ref, set, unset string, then func(r work.Result) tea.Cmd) {
+	c, err := m.marks.Flags(refs, set, unset)
 	if err != nil {
 		m.fail(err)
 		return
 	}
-	c.then = then
-	if c.trashes() {
+	c.Then = then
+	if c.Trashes() {
 		m.browser.hide()
 	}
 }
 
-// takeChanges handles the end of a change, and before that the ends of those before it, whose messages
-// may come later.
-func (m *model) takeChanges(last *change) tea.Cmd {
+// takeChanges handles the end of a change, and before that the ends of those before it.
+func (m *model) takeChanges(last work.Ended) tea.Cmd {
 	var cmds []tea.Cmd
-	for i := 0; !last.made; {
-		c := m.marks.changes[i]
-		if c.made {
-			i++
-			continue
-		}
-		m.marks.made(c)
-		msg, _ := c.await().(changeMsg) // else a defect ends the reader
-		if msg.change != nil {
-			cmds = append(cmds, takeChange(m, msg))
-		}
+	for _, e := range m.marks.Take(last) {
+		cmds = append(cmds, takeChange(m, e))
 	}
 	return tea.Batch(cmds...)
 }
 
 // takeChange handles a change that the disk made, and requests a scan of the feeds it touched.
-func takeChange(m *model, msg changeMsg) (cmd tea.Cmd) {
-	if msg.message != "" {
-		m.say("%s", msg.message)
+func takeChange(m *model, e work.Ended) (cmd tea.Cmd) {
+	if e.Message != "" {
+		m.say("%s", e.Message)
 	}
 	switch {
-	case msg.err != nil:
-		m.fail(msg.err)
-	case msg.change.then != nil:
-		cmd = msg.change.then(m, msg.result)
+	case e.Err != nil:
+		m.fail(e.Err)
+	case e.Then != nil:
+		cmd = e.Then(e.Result)
 	}
-	for _, r := range msg.moved {
+	for _, r := range e.Moved {
 		if keyOf(r) == m.browser.page.key {
 			m.browser.page.ref = r
 		}
 	}
-	if changed := msg.changed(); len(changed) > 0 {
+	if changed := e.Changed(); len(changed) > 0 {
 		m.requestScan(changed)
 	}
 	return cmd
+}
+
+// takeTask handles the progress or the end of a task. At the end it shows the message for the user, if
+// there is one.
+func takeTask(m *model, msg work.TaskMsg) tea.Cmd {
+	m.tasks.Take(msg)
+	switch {
+	case !msg.Ended:
+	case msg.Task.Then != nil:
+		return msg.Task.Then(msg.Err)
+	case msg.Err != nil:
+		m.status = status{msg.Err.Error(), true}
+	default:
+		m.status.end(status{msg.Done, false})
+	}
+	return nil
 }
 
 // maxRows is the number of rows in m.rows above which all are dropped.

@@ -416,7 +416,7 @@ func TestSlowDisk(t *testing.T) {
 	k.browser.focus = feedsPane
 	k.await("Title 19")
 	// The keys that were pressed too early did nothing, except undo.
-	k.until("the jobs", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the jobs", func() bool { return k.marks.Len() == 0 })
 	d.mu.Lock()
 	if got := strings.Join(d.marks, " "); got != "undo" {
 		t.Errorf("%q", got)
@@ -441,7 +441,7 @@ func TestMarksInOrder(t *testing.T) {
 		t.Fatalf("%s", s)
 	}
 	close(d.gate)
-	k.until("the jobs", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the jobs", func() bool { return k.marks.Len() == 0 })
 	want := "19+F- 19+S- 18+S- 18+F- 18+-F 19+-F 19+T-"
 	if got := strings.Join(d.marks, " "); got != want {
 		t.Errorf("made %s, not %s", got, want)
@@ -452,7 +452,7 @@ func TestMarksInOrder(t *testing.T) {
 	d.mu.Unlock()
 	k.press("j", "m")
 	k.await("the disk is full")
-	k.until("the flag is gone", func() bool { return len(k.marks.changes) == 0 && !strings.Contains(k.shows(), ">NF") })
+	k.until("the flag is gone", func() bool { return k.marks.Len() == 0 && !strings.Contains(k.shows(), ">NF") })
 }
 
 // A search lists entries while the user types, and shows its mistakes. Esc restores the old list.
@@ -484,7 +484,7 @@ func TestSearch(t *testing.T) {
 		t.Errorf("the cursor is on %s:\n%s", it.Unique, k.shows())
 	}
 	// Until the first entries are found, no key works on an entry of the list before.
-	k.until("the mark", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the mark", func() bool { return k.marks.Len() == 0 })
 	d.hold()
 	k.press("/", "7", "enter")
 	k.start(k.do(call{action: "spawn", words: []string{"false"}}))
@@ -492,8 +492,8 @@ func TestSearch(t *testing.T) {
 		if key != "" {
 			k.press(key)
 		}
-		if k.status.text != "the list is not complete yet" || len(k.marks.changes) > 0 || k.browser.focus != listPane || k.browser.list.seek != 0 {
-			t.Errorf("after %q: %d changes, and\n%s", key, len(k.marks.changes), k.shows())
+		if k.status.text != "the list is not complete yet" || k.marks.Len() > 0 || k.browser.focus != listPane || k.browser.list.seek != 0 {
+			t.Errorf("after %q: %d changes, and\n%s", key, k.marks.Len(), k.shows())
 		}
 		k.status = status{}
 	}
@@ -600,7 +600,7 @@ func TestOverview(t *testing.T) {
 	if s := k.shows(); !strings.Contains(s, " Feed  1/20") {
 		t.Errorf("%s", s)
 	}
-	k.until("the mark", func() bool { return len(k.marks.changes) == 0 && k.browser.list.complete })
+	k.until("the mark", func() bool { return k.marks.Len() == 0 && k.browser.list.complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" || !strings.Contains(k.shows(), "NF") {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}
@@ -651,7 +651,7 @@ func TestOverviewUncounted(t *testing.T) {
 	}
 	close(d.gate)
 	k.await("2/20") // the cursor stays on the entry that was read first
-	k.until("the mark", func() bool { return len(k.marks.changes) == 0 && k.browser.list.complete })
+	k.until("the mark", func() bool { return k.marks.Len() == 0 && k.browser.list.complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}

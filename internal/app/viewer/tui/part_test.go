@@ -40,12 +40,13 @@ func TestMarkStays(t *testing.T) {
 	k.until("the feed", func() bool { return k.browser.list.complete && len(k.browser.list.items) == largeEach })
 	k.browser.focus = listPane
 	d.held.Store(true)
+	scans := k.scan.id
 	k.press("m")
 	flagged := func() bool { r, _ := k.browser.current(); return r.HasFlag('F') }
 	k.until("a list with the mark", func() bool {
-		return len(k.marks.changes) > 0 && k.marks.changes[0].scan > 0 && k.lister.state == running
+		return k.marks.Len() > 0 && k.scan.id > scans && k.lister.state == running
 	})
-	scans := k.scan.id
+	scans = k.scan.id
 	k.update(changedMsg{})
 	k.until("another scan", func() bool {
 		if !flagged() {
@@ -57,7 +58,7 @@ func TestMarkStays(t *testing.T) {
 		t.Error("the mark is gone from the screen after the scan")
 	}
 	d.held.Store(false)
-	k.until("the list", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the list", func() bool { return k.marks.Len() == 0 })
 	if !flagged() {
 		t.Error("the list has no mark")
 	}
@@ -95,11 +96,11 @@ func TestPart(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
 	k.idle()
-	if _, err := k.marks.flags([]lektordir.Ref{d.byFeed["f0001"][0]}, "F", ""); err != nil {
+	if _, err := k.marks.Flags([]lektordir.Ref{d.byFeed["f0001"][0]}, "F", ""); err != nil {
 		t.Fatal(err)
 	}
 	r := &scanRequest{feeds: map[string]bool{"f0002": true}}
-	part := r.part(k.browser.snapshot, k.marks.feeds())
+	part := r.part(k.browser.snapshot, k.marks.Feeds())
 	if !part.First["f0001"] || !part.First["f0002"] || len(part.First) != 2 || part.Recheck {
 		t.Errorf("%v do not wait", part.First)
 	}

@@ -85,9 +85,9 @@ func (m *model) beginScan() tea.Cmd {
 	if r == nil {
 		return nil
 	}
-	m.marks.scanBegins(id)
+	m.marks.ScanBegins(id)
 	d, old := m.disk, m.browser.snapshot
-	part := r.part(old, m.marks.feeds())
+	part := r.part(old, m.marks.Feeds())
 	return func() tea.Msg {
 		began := time.Now()
 		var s *snapshot
@@ -153,7 +153,7 @@ func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
 	case old.partial || b.listHas(old, msg.request.feeds):
 		m.listAgain()
 	case m.lister.state == idle && m.lister.next == nil: // else a change may be in the list that is being made
-		m.marks.listed(s.scan)
+		m.marks.Listed(s.scan)
 	}
 	switch {
 	case s.partial && msg.err == nil:

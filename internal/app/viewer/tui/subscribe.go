@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -43,10 +44,10 @@ type feedRun struct {
 // runFetcher queues a run of lektor-fetch. If it does not fail, then is called.
 func runFetcher(m *model, f *feedRun, then func(m *model, r *fetcherResult) tea.Cmd) tea.Cmd {
 	var r *fetcherResult
-	m.marks.add(&change{do: func() result {
+	m.marks.Add(func() work.Result {
 		r = m.fetcher(f.in, f.args)
-		return result{everything: true, err: r.err}
-	}, then: func(m *model, _ result) tea.Cmd { return then(m, r) }})
+		return work.Result{Everything: true, Err: r.err}
+	}, func(work.Result) tea.Cmd { return then(m, r) })
 	return nil
 }
 
@@ -102,13 +103,13 @@ func askFolders(m *model, url string) tea.Cmd {
 func addFeed(m *model, url string, args []string) tea.Cmd {
 	m.say("looking for the feed")
 	// It waits for a server, and marks do not wait for it.
-	w, r, before := &m.world, &fetcherResult{}, m.marks.earlier()
-	t := m.tasks.begin(w, addTask, func(context.Context, func(string)) (string, error) {
+	w, r, before := &m.world, &fetcherResult{}, m.marks.Earlier()
+	t := m.tasks.Begin(addTask, func(context.Context, func(string)) (string, error) {
 		before()
 		r = w.fetcher(url+"\n", args)
 		return "", r.err
 	})
-	t.finish, t.then = true, func(m *model, err error) tea.Cmd {
+	t.Finish, t.Then = true, func(err error) tea.Cmd {
 		m.requestScan(anyFeed)
 		if feeds := r.after("feed"); err != nil && len(feeds) > 0 {
 			chooseFeed(m, feeds, args)
@@ -121,7 +122,7 @@ func addFeed(m *model, url string, args []string) tea.Cmd {
 		}
 		return nil
 	}
-	return t.await
+	return t.Await
 }
 
 // after returns the rest of the lines of progress that begin with a word.

@@ -388,8 +388,8 @@ func (v *voice) late(m *model, reading bool) bool {
 
 // progress returns the progress of the work in the background, "" if there is none.
 func progress(m *model) string {
-	if len(m.tasks) > 0 {
-		return m.tasks.progress()
+	if m.tasks.Len() > 0 {
+		return m.tasks.Progress()
 	}
 	return m.dates.progress
 }

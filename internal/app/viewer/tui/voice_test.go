@@ -31,7 +31,7 @@ func newVoice(t *testing.T, d Disk, late bool) (*desk, *strings.Builder) {
 
 // settled reports whether no job is running or requested.
 func (k *desk) settled() bool {
-	return k.pager.state == idle && k.scan.state == idle && k.browser.list.complete && len(k.marks.changes) == 0
+	return k.pager.state == idle && k.scan.state == idle && k.browser.list.complete && k.marks.Len() == 0
 }
 
 // says handles messages until text is said, and returns all lines that were said up to then.
@@ -113,11 +113,11 @@ func TestVoiceWaits(t *testing.T) {
 	k.says(out, "mark all as read? (y/n)\n")
 
 	release := make(chan struct{})
-	k.start(k.tasks.begin(&k.world, "saving", func(_ context.Context, progress func(string)) (string, error) {
+	k.start(k.tasks.Begin("saving", func(_ context.Context, progress func(string)) (string, error) {
 		progress("1 of 2")
 		<-release
 		return "saved", nil
-	}).await)
+	}).Await)
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
 	d.mu.Unlock()

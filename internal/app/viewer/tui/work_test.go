@@ -12,6 +12,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -234,8 +235,8 @@ func TestWorkForMessages(t *testing.T) {
 		k.key(name)
 	}
 	k.idle()
-	if n := k.browser.snapshot.all.Unread; len(k.marks.changes) > 0 || n > 0 {
-		t.Errorf("%d are unread, %d changes are left", n, len(k.marks.changes))
+	if n := k.browser.snapshot.all.Unread; k.marks.Len() > 0 || n > 0 {
+		t.Errorf("%d are unread, %d changes are left", n, k.marks.Len())
 	}
 	for name, bytes := range k.most {
 		most := uint64(300_000)
@@ -282,15 +283,16 @@ func TestEndWithoutMessage(t *testing.T) {
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 00")
-	k.tasks = append(k.tasks, &task{name: "work"})
-	for _, end := range []tea.Msg{statusMsg{}, taskMsg{task: k.tasks[0], progress: "half"}, taskMsg{task: k.tasks[0], ended: true}} {
+	ended := k.tasks.Begin("work", func(context.Context, func(string)) (string, error) { return "", nil }).Await().(work.TaskMsg)
+	half := work.TaskMsg{Task: ended.Task, Progress: "half"}
+	for _, end := range []tea.Msg{statusMsg{}, half, ended} {
 		k.say("the message of a key")
 		k.update(end)
 		if got := k.status.text; got != "the message of a key" {
 			t.Errorf("got %q after %#v; want the message of a key", got, end)
 		}
 	}
-	if len(k.tasks) > 0 {
-		t.Errorf("got %d tasks after the end; want none", len(k.tasks))
+	if k.tasks.Len() > 0 {
+		t.Errorf("got %d tasks after the end; want none", k.tasks.Len())
 	}
 }
