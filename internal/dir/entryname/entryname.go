@@ -164,7 +164,11 @@ func Split(unique string) (p Parts, ok bool) {
 
 // Unique returns a unique name in lektor's form.
 func Unique(now time.Time, pid int, seq int64, identity, host string) string {
-	b := make([]byte, 0, 96)
+	return string(AppendUnique(make([]byte, 0, 96), now, pid, seq, identity, host))
+}
+
+// AppendUnique appends the name that [Unique] returns.
+func AppendUnique(b []byte, now time.Time, pid int, seq int64, identity, host string) []byte {
 	b = strconv.AppendInt(b, now.Unix(), 10)
 	b = append(b, ".M"...)
 	b = strconv.AppendInt(b, int64(now.Nanosecond()/1000), 10)
@@ -175,8 +179,7 @@ func Unique(now time.Time, pid int, seq int64, identity, host string) string {
 	b = append(b, 'I')
 	b = append(b, identity...)
 	b = append(b, '.')
-	b = append(b, host...)
-	return string(b)
+	return append(b, host...)
 }
 
 // Identity returns the 16 hexadecimal digits after I in a unique name, which all versions of an
