@@ -39,6 +39,9 @@ type Options struct {
 	// also receives one if new/, cur/ or src/ is missing or has been replaced, which the kernel does not
 	// report of a file system that is mounted or unmounted.
 	Poll time.Duration
+	// Also holds other directories, relative to the lektor-dir, after whose changes Changed receives a value.
+	// Those that are missing at the start are not watched.
+	Also []string
 	// Notice takes a line of text if changes are not reported.
 	Notice func(string)
 	// Broken takes a panic of a goroutine; without it, one ends the process.
@@ -243,6 +246,9 @@ func (c *Catalog) find(ctx context.Context, at int, part Part) error {
 			// It is another directory, perhaps by a mount or a symbolic link.
 			if err := cmp.Or(c.events.Add(c.dir.Path()), c.events.Add(c.dir.Join(name))); err != nil {
 				return err
+			}
+			for _, dir := range c.o.Also {
+				_ = c.events.Add(c.dir.Join(dir))
 			}
 			for _, k := range c.known {
 				c.touch(k, true, true)

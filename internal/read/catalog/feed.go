@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 	"iter"
 	"maps"
@@ -127,6 +128,14 @@ func (e Entry) Micros() int64 {
 // Ref returns the names of the entry.
 func (e Entry) Ref() lektordir.Ref { return e.Feed.ref(int(e.place)) }
 
+// Same reports whether this is the same entry, perhaps of another snapshot.
+func (e Entry) Same(o Entry) bool {
+	if e.Feed == o.Feed || e.Feed.hosts == o.Feed.hosts && e.Feed.number == o.Feed.number {
+		return e.place == o.place
+	}
+	return e.Feed.Hash == o.Feed.Hash && e.ID() == o.ID()
+}
+
 // ID is a hash of the feed and the unique name of an entry, which stay the same when its flags change. It is
 // never 0, and differs between processes. A map by ID is several times faster than one by names.
 type ID uint64
@@ -150,10 +159,18 @@ func (e Entry) ID() ID {
 }
 
 func idOf(feed string, n name, rest string) ID {
-	return ID(maphash.Comparable(idSeed(), struct {
-		feed, rest string
-		name
-	}{feed, rest, n}) | 1)
+	var h maphash.Hash
+	h.SetSeed(idSeed())
+	h.WriteString(feed)
+	h.WriteByte('/')
+	h.WriteString(rest)
+	var b [25]byte // it begins with a NUL, which no name has
+	binary.LittleEndian.PutUint64(b[1:], uint64(n.micros))
+	binary.LittleEndian.PutUint64(b[9:], n.identity)
+	binary.LittleEndian.PutUint32(b[17:], n.pid)
+	binary.LittleEndian.PutUint32(b[21:], n.seq)
+	h.Write(b[:])
+	return ID(h.Sum64() | 1)
 }
 
 // Newest returns when the last entry was delivered of those that are not trashed, zero if there is none.

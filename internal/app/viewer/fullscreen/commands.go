@@ -132,7 +132,8 @@ func (l *diskAdapter) Saved(context.Context) ([]tui.Saved, error) {
 	list, err := entrystore.SavedQueries(l.dir.Path())
 	var all []tui.Saved
 	for _, q := range list {
-		all = append(all, tui.Saved{Name: q.Name, Err: q.Err})
+		text, _ := entrystore.SavedIn(l.dir.Path())(q.Name)
+		all = append(all, tui.Saved{Name: q.Name, Text: string(text), Err: q.Err})
 	}
 	return all, err
 }

@@ -341,8 +341,8 @@ func listedUnread(m *model, n int) (refs []lektordir.Ref) {
 		return nil
 	}
 	for _, it := range m.browser.list.items[:n] {
-		if m.marks.Unread(*it.ref) {
-			refs = append(refs, m.marks.Now(*it.ref))
+		if m.marks.Unread(it.Entry) {
+			refs = append(refs, m.marks.Now(it.Ref()))
 		}
 	}
 	if len(refs) == 0 {
@@ -416,7 +416,7 @@ func saveQuery(m *model, c call) tea.Cmd {
 
 // reload reads everything again.
 func reload(m *model, _ call) tea.Cmd {
-	m.requestScan(changedFeeds{"": atOnce})
+	m.requestScan(anyFeed)
 	clear(m.rows)
 	m.apply(m.browser.reread())
 	return readLook(m)

@@ -6,23 +6,15 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Feed is a feed in the first pane.
-type Feed struct {
-	Hash    string
-	Title   string
-	Apart   string   // distinguishes the feed from others of the same title; "" if there are none
-	Folders []string // paths of names with '/' between them
-	Paused  bool
-}
-
 // Saved is a saved query. Err is not nil if the query is invalid.
 type Saved struct {
-	Name string
-	Err  error
+	Name, Text string
+	Err        error
 }
 
 // Row is the text of an entry in the list.
@@ -32,9 +24,7 @@ type Row struct {
 
 // Overview holds the data that can be shown before all entries are listed.
 type Overview struct {
-	Feeds  []Feed
-	Saved  []Saved
-	Counts map[string]entrystore.Tally // by hash of the feed; nil if unknown
+	Counts map[string]entrystore.Tally // by hash of the feed
 	Newest []Listed                    // unread entries, newest first
 }
 
@@ -43,6 +33,25 @@ type Listed struct {
 	Ref  lektordir.Ref
 	Date time.Time
 	Row  Row
+}
+
+// items returns the entries as those of a list.
+func (o *Overview) items() []*item {
+	refs := map[string][]lektordir.Ref{}
+	for _, e := range o.Newest {
+		refs[e.Ref.Feed] = append(refs[e.Ref.Feed], e.Ref)
+	}
+	feeds := make(map[string]*catalog.Feed, len(refs))
+	for hash, of := range refs {
+		feeds[hash] = catalog.NewFeed(hash, nil, of)
+	}
+	var items []*item
+	for _, e := range o.Newest {
+		if found, ok := feeds[e.Ref.Feed].Find(e.Ref.Unique); ok {
+			items = append(items, &item{Entry: found, date: e.Date})
+		}
+	}
+	return items
 }
 
 // Page is an entry as text.
@@ -75,29 +84,24 @@ var ErrNoCommand = errors.New("there is nothing to take back")
 type Disk interface {
 	Exporter
 	work.Disk
-	// Glance returns an overview without counts, of at most newest entries that were probably
-	// delivered last. It is fast.
-	Glance(ctx context.Context, newest int) (*Overview, error)
+	// Now returns the feeds and their entries, see [catalog.Catalog.Part].
+	Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error)
+	// Await returns after something has changed, or may have, or when ctx ends.
+	Await(ctx context.Context)
 	// Overview returns the newest entries and the counts, without listing the lektor-dir, or nil
 	// if that would take long.
 	Overview(ctx context.Context, newest int) (*Overview, error)
-	// Feeds lists all feeds.
-	Feeds(ctx context.Context) ([]Feed, error)
-	// List returns the entries of feeds by the feed's hash; without arguments, those of all
-	// feeds. It returns one version of each entry, sorted by time of delivery, and omits trashed
-	// and withdrawn entries.
-	List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error)
 	// Dates returns the dates of entries. If that would take long, or ctx ends first, the
 	// missing dates are the times of delivery, and whole is false.
-	Dates(ctx context.Context, refs []*lektordir.Ref) (dates []time.Time, whole bool)
+	Dates(ctx context.Context, entries []catalog.Entry) (dates []time.Time, whole bool)
 	// Learn reads the dates of entries, however long this takes, so that later calls of Dates
 	// return them at once. It may also update the index, and calls progress repeatedly.
-	Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error
+	Learn(ctx context.Context, entries []catalog.Entry, progress func(what string, done, total int)) error
 	// Rows returns the rows of entries, in the same order.
 	Rows(ctx context.Context, refs []lektordir.Ref) []Row
 	// SortTexts returns for each entry its title, or its author, in a form to sort by. It may take
 	// long, and calls progress repeatedly.
-	SortTexts(ctx context.Context, refs []*lektordir.Ref, by string, progress func(done, total int)) []string
+	SortTexts(ctx context.Context, entries []catalog.Entry, by string, progress func(done, total int)) []string
 	// Query parses a query.
 	Query(ctx context.Context, text string) (Query, error)
 	// Page returns an entry as text wrapped to width columns: the article of its web page if
@@ -108,9 +112,6 @@ type Disk interface {
 	// Look returns the look of the screen as the user's file has it now, with the lines that the user
 	// typed after it.
 	Look(ctx context.Context, typed string) (*Look, error)
-	// Watch calls changed for each change since a time, with the hash of the feed whose entries
-	// changed, or "" if anything may have changed. It returns when ctx ends.
-	Watch(ctx context.Context, since time.Time, changed func(feed string)) error
 	// Open opens a URL in the user's browser, and returns that URL. "" means the URL of the
 	// entry.
 	Open(ctx context.Context, ref lektordir.Ref, url string) (string, error)

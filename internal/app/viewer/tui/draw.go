@@ -167,10 +167,10 @@ func usualNode(n node, label string, width int) string {
 	}
 	free := width - len(count) - 1
 	title := Plain(label)
-	if n.apart != "" && free > 8 {
-		apart := Plain(termsafe.Brief(n.apart))
-		most := min(termsafe.Width(apart), free/2)
-		return fit(title, free-most-1) + " " + fit(ends(apart, most), most) + " " + count
+	if n.site != "" && free > 8 {
+		site := Plain(termsafe.Brief(n.site))
+		most := min(termsafe.Width(site), free/2)
+		return fit(title, free-most-1) + " " + fit(ends(site, most), most) + " " + count
 	}
 	return fit(title, free) + " " + count
 }
@@ -256,7 +256,7 @@ func (p *painter) listTitle() string {
 		switch {
 		case p.snapshot.uncounted:
 			n = ""
-		case p.snapshot.countsOnly:
+		case p.snapshot.partial:
 			n = fmt.Sprint(p.snapshot.all.Unread)
 		}
 		title += fmt.Sprintf("  %d/%s", l.at+1, n)
@@ -277,7 +277,7 @@ func (p *painter) message(text string, s style, width, height int) (body []strin
 
 // entry returns the line of an entry.
 func (p *painter) entry(it *item, here bool, width int) string {
-	ref := p.marks.Now(*it.ref)
+	ref := p.marks.Now(it.Ref())
 	flags := flagLetters(ref)
 	s := plainStyle
 	if ref.Unread() {

@@ -6,17 +6,25 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/read/catalog"
 )
 
 // empty is a lektor-dir without feeds.
 type empty struct{ *memory }
 
-func (empty) Feeds(context.Context) ([]Feed, error) { return nil, nil }
+func (empty) Now(context.Context, catalog.Part) (*catalog.Snapshot, error) {
+	return &catalog.Snapshot{}, nil
+}
 
 // titled is a lektor-dir with feeds of these titles in these folders, without entries.
 type titled struct {
 	*memory
 	feeds []Feed
+}
+
+func (d titled) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
+	return d.names.now(ctx, d)
 }
 
 func (d titled) Feeds(context.Context) ([]Feed, error) { return d.feeds, nil }
@@ -26,7 +34,6 @@ func TestEmptyLists(t *testing.T) {
 	d := newMemory(0)
 	close(d.gate)
 	k := newDesk(t, empty{d}, 80, 24)
-	k.until("no feeds", func() bool { k.browser.snapshot = countsSnapshot(&Overview{}); return k.browser.list.complete })
 	k.await("no feeds: + subscribes to one")
 	k.o.NoFetcher = errors.New("there is no lektor-fetch")
 	if s := k.shows(); strings.Contains(s, "no feeds") || !strings.Contains(s, "nothing unread: a shows read entries") {

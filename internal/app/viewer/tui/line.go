@@ -51,7 +51,7 @@ func readAbove(m *model, _ call) tea.Cmd {
 // readNode marks the entries of the node of the cursor as read, if the user confirms.
 func readNode(m *model, _ call) tea.Cmd {
 	b := &m.browser
-	if b.snapshot == nil || b.snapshot.countsOnly {
+	if b.snapshot == nil || b.snapshot.partial {
 		m.say("the entries are not read yet")
 		return nil
 	}
@@ -59,9 +59,11 @@ func readNode(m *model, _ call) tea.Cmd {
 	if b.list.of.kind == savedNode { // only the list knows the entries
 		refs = listedUnread(m, len(b.list.items))
 	} else {
-		for _, r := range b.snapshot.entries(b.list.of, nil) {
-			if m.marks.Unread(*r) && !m.marks.Now(*r).Trashed() {
-				refs = append(refs, m.marks.Now(*r))
+		for _, e := range b.snapshot.entries(b.list.of, nil) {
+			if m.marks.Unread(e) {
+				if ref := m.marks.Now(e.Ref()); !ref.Trashed() {
+					refs = append(refs, ref)
+				}
 			}
 		}
 		if len(refs) == 0 {
@@ -79,7 +81,7 @@ func randomUnread(m *model, _ call) tea.Cmd {
 	b := &m.browser
 	var unread []int
 	for i, it := range b.list.items {
-		if i != b.list.at && m.marks.Unread(*it.ref) {
+		if i != b.list.at && m.marks.Unread(it.Entry) {
 			unread = append(unread, i)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,7 +18,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -33,6 +36,55 @@ type memory struct {
 	fail  error
 	// screen holds the remembered settings; nil drops them.
 	screen *values.Values
+	names  names
+}
+
+// feeder is a disk that has feeds and entries.
+type feeder interface {
+	Feeds(context.Context) ([]Feed, error)
+	List(context.Context) (map[string][]lektordir.Ref, error)
+}
+
+// names makes snapshots of a disk. Each shares with the one before the feeds that did not change.
+type names struct {
+	mu   sync.Mutex
+	last *catalog.Snapshot
+	refs map[string][]lektordir.Ref
+}
+
+func (n *names) now(ctx context.Context, d feeder) (*catalog.Snapshot, error) {
+	feeds, err := d.Feeds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := d.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	abouts := map[string]*feedstate.About{}
+	for _, f := range feeds {
+		abouts[f.Hash] = &feedstate.About{Feed: &lektordir.Feed{Hash: f.Hash, Name: f.Title}, Folders: f.Folders, Paused: f.Paused}
+		if _, ok := lists[f.Hash]; !ok {
+			lists[f.Hash] = nil
+		}
+	}
+	s, same := &catalog.Snapshot{}, n.last != nil && len(lists) == len(n.last.Feeds)
+	for _, hash := range slices.Sorted(maps.Keys(lists)) {
+		var f *catalog.Feed
+		if n.last != nil {
+			f = n.last.Feed(hash)
+		}
+		if f == nil || !reflect.DeepEqual(f.About, abouts[hash]) || !slices.Equal(lists[hash], n.refs[hash]) {
+			f, same = catalog.NewFeed(hash, abouts[hash], lists[hash]), false
+		}
+		s.Feeds = append(s.Feeds, f)
+	}
+	if !same {
+		n.last, n.refs = s, lists
+	}
+	return n.last, nil
 }
 
 func newMemory(n int) *memory {
@@ -65,23 +117,28 @@ func (d *memory) Feeds(ctx context.Context) ([]Feed, error) {
 	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
 }
 
-func (d *memory) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
+func (d *memory) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
+	return d.names.now(ctx, d)
+}
+
+func (d *memory) Await(ctx context.Context) { <-ctx.Done() }
+
+func (d *memory) List(ctx context.Context) (map[string][]lektordir.Ref, error) {
 	d.wait(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return map[string][]lektordir.Ref{"f": slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed)}, nil
 }
 
-func (d *memory) Glance(context.Context, int) (*Overview, error)   { return nil, nil }
 func (d *memory) Overview(context.Context, int) (*Overview, error) { return nil, nil }
-func (d *memory) Learn(context.Context, []*lektordir.Ref, func(string, int, int)) error {
+func (d *memory) Learn(context.Context, []catalog.Entry, func(string, int, int)) error {
 	return nil
 }
 
-func (d *memory) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time, bool) {
-	dates := make([]time.Time, len(refs))
-	for i, r := range refs {
-		dates[i] = r.Delivered()
+func (d *memory) Dates(ctx context.Context, entries []catalog.Entry) ([]time.Time, bool) {
+	dates := make([]time.Time, len(entries))
+	for i, e := range entries {
+		dates[i] = e.Ref().Delivered()
 	}
 	return dates, true
 }
@@ -95,10 +152,11 @@ func (d *memory) Rows(ctx context.Context, refs []lektordir.Ref) []Row {
 	return rows
 }
 
-func (d *memory) SortTexts(ctx context.Context, refs []*lektordir.Ref, by string, _ func(int, int)) []string {
+func (d *memory) SortTexts(ctx context.Context, entries []catalog.Entry, by string, _ func(int, int)) []string {
 	d.wait(ctx)
-	texts := make([]string, len(refs))
-	for i, r := range refs {
+	texts := make([]string, len(entries))
+	for i, e := range entries {
+		r := e.Ref()
 		texts[i] = r.Unique[9:10] + r.Unique[8:9] // by the last digit
 	}
 	return texts
@@ -173,10 +231,6 @@ func (d *memory) Remember(_ context.Context, name, value string) error {
 	if d.screen != nil {
 		d.screen.Set(name, value)
 	}
-	return nil
-}
-func (d *memory) Watch(ctx context.Context, _ time.Time, _ func(string)) error {
-	<-ctx.Done()
 	return nil
 }
 func (d *memory) Open(context.Context, lektordir.Ref, string) (string, error) { return "", nil }
@@ -500,14 +554,27 @@ func TestNoPictureUnasked(t *testing.T) {
 	k.until("the refusal", func() bool { return strings.Contains(k.shows(), "unasked") })
 }
 
-// early is a disk that has an overview.
+// early is a disk that has an overview. At first it reads no entries.
 type early struct{ *memory }
 
-func (d early) Overview(context.Context, int) (*Overview, error) {
-	o := &Overview{
-		Feeds:  []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}},
-		Counts: map[string]entrystore.Tally{"f": {All: 20, Unread: 20}},
+func (d early) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+	if part.Enough == nil || d.names.read() {
+		return d.memory.Now(ctx, part)
 	}
+	feed := &feedstate.About{Feed: &lektordir.Feed{Name: "Feed"}, Folders: []string{"News / Inner"}}
+	empty := &feedstate.About{Feed: &lektordir.Feed{Name: "Empty"}}
+	return &catalog.Snapshot{Missing: 1, Feeds: []*catalog.Feed{catalog.NewFeed("f", feed, nil), catalog.NewFeed("g", empty, nil)}}, nil
+}
+
+// read reports whether a whole snapshot was made.
+func (n *names) read() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.last != nil
+}
+
+func (d early) Overview(context.Context, int) (*Overview, error) {
+	o := &Overview{Counts: map[string]entrystore.Tally{"f": {All: 20, Unread: 20}}}
 	for i := 19; i > 14; i-- {
 		o.Newest = append(o.Newest, Listed{d.refs[i], d.refs[i].Delivered(), Row{Title: fmt.Sprintf("Title %02d", i)}})
 	}
@@ -539,22 +606,29 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// glimpse is a disk whose overview has no counts of entries until it is counted.
+// glimpse is a disk that has read some entries of a feed, and has no overview until it is counted.
 type glimpse struct {
 	early
 	counted chan struct{}
 }
 
-func (d glimpse) Glance(ctx context.Context, n int) (*Overview, error) {
-	o, err := d.early.Overview(ctx, n)
-	o.Counts, o.Newest = nil, o.Newest[1:]
-	return o, err
+func (d glimpse) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+	s, err := d.early.Now(ctx, part)
+	if s != nil && s.Missing > 0 {
+		s.Feeds[0] = catalog.NewFeed("f", s.Feeds[0].About, d.refs[15:19])
+	}
+	return s, err
+}
+
+func (d glimpse) Rows(ctx context.Context, refs []lektordir.Ref) []Row {
+	ended, end := context.WithCancel(ctx)
+	end()
+	return d.early.Rows(ended, refs)
 }
 
 func (d glimpse) Overview(ctx context.Context, n int) (*Overview, error) {
 	<-d.counted
-	o, err := d.early.Overview(ctx, n)
-	return &Overview{Counts: o.Counts, Newest: o.Newest}, err
+	return d.early.Overview(ctx, n)
 }
 
 // Unknown counts are omitted, not shown as 0.
@@ -576,7 +650,7 @@ func TestOverviewUncounted(t *testing.T) {
 		t.Fatalf("%s", s)
 	}
 	close(d.gate)
-	k.await("1/20")
+	k.await("2/20") // the cursor stays on the entry that was read first
 	k.until("the mark", func() bool { return k.marks.Len() == 0 && k.browser.list.complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" {
 		t.Errorf("made %q:\n%s", got, k.shows())
@@ -632,9 +706,10 @@ type studious struct {
 	learnt chan struct{}
 }
 
-func (d studious) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time, bool) {
-	dates := make([]time.Time, len(refs))
-	for i, r := range refs {
+func (d studious) Dates(ctx context.Context, entries []catalog.Entry) ([]time.Time, bool) {
+	dates := make([]time.Time, len(entries))
+	for i, e := range entries {
+		r := e.Ref()
 		dates[i] = r.Delivered()
 		select {
 		case <-d.learnt:
@@ -650,8 +725,11 @@ func (d studious) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time
 	}
 }
 
-func (d studious) Learn(ctx context.Context, refs []*lektordir.Ref, progress func(string, int, int)) error {
-	progress("indexing", 7, len(refs))
+func (d studious) Learn(ctx context.Context, entries []catalog.Entry, progress func(string, int, int)) error {
+	if entries == nil {
+		return nil
+	}
+	progress("indexing", 7, len(entries))
 	select {
 	case <-d.learnt:
 	case <-ctx.Done():
@@ -669,7 +747,7 @@ func TestLearn(t *testing.T) {
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000020.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(changedMsg{map[string]bool{"f": true}})
+	k.update(changedMsg{})
 	k.await("/21")
 	close(d.learnt)
 	k.until("the order", func() bool {
@@ -683,57 +761,44 @@ func TestLearn(t *testing.T) {
 // away is a disk that is unmounted for a while.
 type away struct {
 	*memory
-	gone atomic.Bool
-	asks atomic.Bool // Watch was called
-	// These count the calls while it is gone.
-	lists, watches atomic.Int64
-	seen           chan struct{} // closed when Watch is called again
+	gone    atomic.Bool
+	asks    atomic.Int64 // calls of Now while it is gone
+	changed chan bool
 }
 
-func (d *away) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
+func (d *away) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
 	if d.gone.Load() {
-		d.lists.Add(1)
-		return nil, errors.New("it is not there")
+		d.asks.Add(1)
+		return d.names.last, errors.New("it is not there")
 	}
-	return d.memory.List(ctx, feeds...)
+	return d.memory.Now(ctx, part)
 }
 
-func (d *away) Watch(ctx context.Context, since time.Time, changed func(string)) error {
-	if d.gone.Load() {
-		d.watches.Add(1)
-		return errors.New("it is not there")
-	}
-	d.asks.Store(true)
+func (d *away) Await(ctx context.Context) {
 	select {
-	case d.seen <- struct{}{}:
+	case <-d.changed:
 	case <-ctx.Done():
 	}
-	if d.gone.Load() {
-		return errors.New("it went")
-	}
-	<-ctx.Done()
-	return nil
 }
 
 // If the lektor-dir is unmounted, its entries stay on the screen, with the error. When it is
 // mounted again, it is read and watched as before.
 func TestAway(t *testing.T) {
-	d := &away{memory: newMemory(5), seen: make(chan struct{})}
+	d := &away{memory: newMemory(5), changed: make(chan bool)}
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.retry = time.Millisecond
 	k.await("Title 04")
-	k.until("watching", d.asks.Load)
 	d.gone.Store(true)
-	<-d.seen
+	d.changed <- true
 	k.until("the failure", func() bool { return k.status.isError && strings.Contains(k.shows(), "it is not there") })
 	if s := k.shows(); !strings.Contains(s, "Title 04") || !strings.Contains(s, "5 unread") {
 		t.Fatalf("%s", s)
 	}
 	// Later attempts do not repeat the message.
 	k.say("another message")
-	lists, watches := d.lists.Load(), d.watches.Load()
-	k.until("more attempts", func() bool { return d.lists.Load() > lists+3 && d.watches.Load() > watches+3 })
+	asks := d.asks.Load()
+	k.until("more attempts", func() bool { return d.asks.Load() > asks+3 })
 	if k.status.text != "another message" {
 		t.Errorf("it says %q again", k.status.text)
 	}
@@ -745,13 +810,11 @@ func TestAway(t *testing.T) {
 	if k.status != (status{"another message", false}) {
 		t.Errorf("%+v", k.status)
 	}
-	var watched atomic.Bool
-	go func() {
-		<-d.seen
-		watched.Store(true)
-		k.send(statusMsg{})
-	}()
-	k.until("being watched", watched.Load)
+	d.mu.Lock()
+	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000010.1.h", Place: lektordir.New})
+	d.mu.Unlock()
+	go func() { d.changed <- true }()
+	k.await("Title 10")
 }
 
 // The open entry has the flags that another program sets, and keys change these.
@@ -763,7 +826,7 @@ func TestOpenEntryRenamed(t *testing.T) {
 	if _, err := d.move([]lektordir.Ref{k.browser.page.ref}, "F", ""); err != nil {
 		t.Fatal(err)
 	}
-	k.update(changedMsg{map[string]bool{"f": true}})
+	k.update(changedMsg{})
 	k.until("the flag", func() bool { return k.browser.page.ref.HasFlag('F') })
 	k.press("m")
 	k.until("the mark", k.settled)

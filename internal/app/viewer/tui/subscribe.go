@@ -110,7 +110,7 @@ func addFeed(m *model, url string, args []string) tea.Cmd {
 		return "", r.err
 	})
 	t.Finish, t.Then = true, func(err error) tea.Cmd {
-		m.requestScan(changedFeeds{"": atOnce})
+		m.requestScan(anyFeed)
 		if feeds := r.after("feed"); err != nil && len(feeds) > 0 {
 			chooseFeed(m, feeds, args)
 			return nil
@@ -286,7 +286,7 @@ func editFeeds(m *model, _ call) tea.Cmd {
 	return tea.Exec(&onTerminal{Cmd: cmd, wait: true, terminal: t}, func(err error) tea.Msg {
 		go send(t.size()) // the size may have changed; in a goroutine, as the library waits for this callback
 		return thenMsg(func(m *model) tea.Cmd {
-			m.requestScan(changedFeeds{"": atOnce})
+			m.requestScan(anyFeed)
 			if err != nil {
 				m.say("lektor-fetch edit: %v", err)
 			}

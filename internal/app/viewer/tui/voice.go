@@ -285,7 +285,7 @@ func nodeLine(m *model) (at cursorAt, known bool) {
 	case n.paused:
 		at.line = m.Trf("paused feed %s", at.line)
 	}
-	for _, more := range []string{n.apart, n.err} {
+	for _, more := range []string{n.site, n.err} {
 		if more != "" {
 			at.line += ", " + more
 		}
@@ -312,14 +312,14 @@ func entryLine(m *model, same bool) (at cursorAt, known bool) {
 		return cursorAt{line: noEntries(m)}, l.complete
 	}
 	row := m.rows[keyOf(ref)]
-	if row == nil || !l.complete && !same && !b.snapshot.countsOnly {
+	if row == nil || !l.complete && !same && !b.snapshot.partial {
 		return at, false
 	}
 	at.number = m.Trf("%d of %d", l.at+1, len(l.items))
 	switch {
 	case b.snapshot.uncounted:
 		at.number = fmt.Sprint(l.at + 1)
-	case b.snapshot.countsOnly:
+	case b.snapshot.partial:
 		at.number = m.Trf("%d of %d", l.at+1, b.snapshot.all.Unread)
 	}
 	parts := append(flagWords(m, ref), strings.TrimSpace(m.o.Date(l.items[l.at].date)), row.Title)
@@ -397,35 +397,22 @@ func progress(m *model) string {
 // news counts entries that arrive.
 type news struct {
 	last   *snapshot
-	newest map[string]time.Time // the last delivery to each feed, by its hash
 	n      int
 	before int // n at the last call of settled
 }
 
 // count counts the arrivals in a snapshot. Entries that are there at the start are none.
 func (n *news) count(s *snapshot) {
-	if s == nil || s == n.last || s.countsOnly {
+	if s == nil || s == n.last || s.partial {
 		return
 	}
-	first := n.last == nil
-	if first {
-		n.newest = map[string]time.Time{}
-	}
-	for hash, f := range s.feeds {
-		if !first && n.last.feeds[hash] == f || len(f.refs) == 0 {
-			continue
-		}
-		last := n.newest[hash]
-		for _, r := range slices.Backward(f.refs) {
-			if first || !r.Delivered().After(last) {
-				break
+	if n.last != nil {
+		for was, is := range s.names.Since(n.last.names) {
+			for _, r := range is.Came(was) {
+				if r.Unread() && !r.Trashed() {
+					n.n++
+				}
 			}
-			if r.Unread() {
-				n.n++
-			}
-		}
-		if at := f.refs[len(f.refs)-1].Delivered(); at.After(last) {
-			n.newest[hash] = at
 		}
 	}
 	n.last = s

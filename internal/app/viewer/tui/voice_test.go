@@ -121,7 +121,7 @@ func TestVoiceWaits(t *testing.T) {
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(changedMsg{map[string]bool{"f": true}})
+	k.update(changedMsg{})
 	k.until("the scan", func() bool { return k.browser.snapshot.all.Unread == 5 })
 	if got := out.String(); got != "" {
 		t.Errorf("said before the answer: %q", got)

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -193,8 +194,12 @@ func (q *Queue) Len() int { return len(q.changes) }
 
 // Now returns the name of an entry after all changes in the queue.
 func (q *Queue) Now(r lektordir.Ref) lektordir.Ref {
+	if len(q.changes) == 0 {
+		return r
+	}
+	k := part.KeyOf(r)
 	for _, c := range q.changes {
-		if c.keys[part.KeyOf(r)] {
+		if c.keys[k] {
 			if to, err := r.WithFlags(c.set, c.unset); err == nil {
 				r = to
 			}
@@ -205,15 +210,21 @@ func (q *Queue) Now(r lektordir.Ref) lektordir.Ref {
 
 // Unread reports whether an entry is unread after all changes in the queue. It is cheaper than
 // Now.
-func (q *Queue) Unread(r lektordir.Ref) bool {
-	unread := r.Unread()
+func (q *Queue) Unread(e catalog.Entry) bool {
+	unread := e.Unread()
 	for _, c := range q.changes {
 		if sets := strings.Contains(c.set, "S"); (sets || strings.Contains(c.unset, "S")) && unread == sets &&
-			c.keys[part.KeyOf(r)] {
+			c.keys[e.ID()] {
 			unread = !sets
 		}
 	}
 	return unread
+}
+
+// Trashed reports whether an entry is trashed after all changes in the queue, also if it was not before.
+func (q *Queue) Trashed(e catalog.Entry) bool {
+	k := e.ID()
+	return slices.ContainsFunc(q.changes, func(c *Change) bool { return c.keys[k] }) && q.Now(e.Ref()).Trashed()
 }
 
 // Trashing reports whether entries are being trashed.
@@ -222,4 +233,13 @@ func (q *Queue) Trashing() bool { return slices.ContainsFunc(q.changes, (*Change
 // Touches reports whether the queue has a change of an entry of this feed.
 func (q *Queue) Touches(feed string) bool {
 	return slices.ContainsFunc(q.changes, func(c *Change) bool { return c.feeds[feed] })
+}
+
+// Feeds returns the hashes of the feeds of entries with changes in the queue.
+func (q *Queue) Feeds() map[string]bool {
+	feeds := map[string]bool{}
+	for _, c := range q.changes {
+		maps.Copy(feeds, c.feeds)
+	}
+	return feeds
 }
