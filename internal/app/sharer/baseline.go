@@ -21,15 +21,13 @@ type baseline struct {
 	feeds    map[string]*baseFeed
 	changes  []byte // lines of changes since the last commit
 	lineFeed string // feed of the last line
-	lines    func(section, func(word string, args []byte) bool)
 }
 
 // baseFeed is the recorded state of a feed.
 type baseFeed struct {
 	baseSub
 	entries baseEntries
-	stored  section // entries of the store that are not in memory
-	later   []byte  // lines that follow stored
+	stored  []byte // lines of the store with entries that are not in entries yet
 }
 
 // baseEntries are the entries of a feed, by identity.
@@ -69,19 +67,11 @@ func (b *baseline) entries(feed string) baseEntries {
 	if f == nil {
 		return nil
 	}
-	f.entries, f.stored, f.later = b.read(f), section{}, nil
-	return f.entries
-}
-
-// read returns the recorded entries of a feed, and does not keep them in memory.
-func (b *baseline) read(f *baseFeed) baseEntries {
-	if f.stored.size == 0 {
-		return f.entries
+	for line := range bytes.Lines(f.stored) {
+		f.parseEntry(line[len(entryWord) : len(line)-1])
 	}
-	whole := &baseFeed{entries: map[string]baseEntry{}}
-	b.lines(f.stored, whole.parseLine)
-	_ = eachLine(f.later, whole.parseLine) // the decoder has parsed them
-	return whole.entries
+	f.stored = nil
+	return f.entries
 }
 
 // key returns the identity under which the marks of an entry are shared.
@@ -190,8 +180,11 @@ func (b *baseline) follow(l *local) {
 func (b *baseline) appendAll(to []byte) []byte {
 	for _, hash := range slices.Sorted(maps.Keys(b.feeds)) {
 		f := b.feeds[hash]
-		to = f.appendTo(to, hash)
-		entries := b.read(f)
+		if to = f.appendTo(to, hash); f.stored != nil {
+			to = append(to, f.stored...)
+			continue
+		}
+		entries := f.entries
 		for _, identity := range slices.Sorted(maps.Keys(entries)) {
 			to = entries[identity].appendTo(to, identity)
 		}
@@ -221,9 +214,12 @@ func (s baseSub) appendTo(b []byte, hash string) []byte {
 	return b
 }
 
+// entryWord is the first word of the line of an entry.
+const entryWord = "entry "
+
 // appendTo appends the line of an entry. An earlier line names the feed.
 func (e baseEntry) appendTo(b []byte, identity string) []byte {
-	b = append(append(b, "entry "...), identity...)
+	b = append(append(b, entryWord...), identity...)
 	if e.unread {
 		b = append(b, " new"...)
 	} else {
@@ -258,15 +254,6 @@ func (b *baseline) parseLine(word string, rest []byte) bool {
 	if f == nil {
 		return false
 	}
-	if f.stored.size > 0 && (word == "entry" || word == "gone") {
-		f.later = fmt.Appendf(f.later, "%s %s\n", word, rest)
-		f = &baseFeed{entries: map[string]baseEntry{}} // to check the line
-	}
-	return f.parseLine(word, rest)
-}
-
-// parseLine reads a line about a feed. It reports whether it is valid.
-func (f *baseFeed) parseLine(word string, rest []byte) bool {
 	var err error
 	switch word {
 	case "alias":
@@ -278,8 +265,9 @@ func (f *baseFeed) parseLine(word string, rest []byte) bool {
 	case "journal":
 		f.journal, err = strconv.ParseInt(string(rest), 10, 64)
 	case "gone":
-		delete(f.entries, string(rest))
+		delete(b.entries(b.lineFeed), string(rest))
 	case "entry":
+		b.entries(b.lineFeed)
 		return f.parseEntry(rest)
 	default:
 		return false

@@ -44,10 +44,10 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) map[st
 	waiting := map[string]int{}
 	newMarks := map[string]bool{}
 	for _, id := range changed {
-		feed, _ := place(id)
+		feed, _ := splitID(id)
 		newMarks[feed] = true
 	}
-	for _, feed := range s.feeds() {
+	for _, feed := range s.marks.feeds() {
 		here := l.entries[feed]
 		if known, ok := l.unchanged[feed]; ok {
 			_, n, _ := strings.Cut(known, " ")
@@ -108,10 +108,10 @@ func (m *meeting) has(identity string) bool {
 
 // strangers returns the marks, by identity, that are not shared under the identity of an
 // entry here.
-func (m *meeting) strangers() map[string][]*mark {
-	found := map[string][]*mark{}
-	for _, k := range m.set.of(m.feed) {
-		identity := k.identity()
+func (m *meeting) strangers() map[string][]mark {
+	found := map[string][]mark{}
+	for rest, k := range m.set.marks.of(m.feed) {
+		identity, _ := keyOf(rest)
 		if !m.has(identity) || m.entries.key(identity) != identity {
 			found[identity] = append(found[identity], k)
 		}
@@ -121,24 +121,29 @@ func (m *meeting) strangers() map[string][]*mark {
 
 // live counts the marks that are set and were never edited by this endpoint. If this
 // endpoint has edited a mark, the entry was here and has expired.
-func (m *meeting) live(marks []*mark) (n int) {
+func (m *meeting) live(marks []mark) (n int) {
 	ours := func(u feedsync.Update) bool { return u.By == m.set.me }
 	for _, k := range marks {
-		if !k.Deleted && !slices.ContainsFunc(k.History, ours) {
+		if !k.deleted() && !slices.ContainsFunc(k.item().History, ours) {
 			n++
 		}
 	}
 	return n
 }
 
+// mark returns the item for a flag of an identity, or nil.
+func (m *meeting) mark(identity string, flag byte) *feedsync.Item {
+	return m.set.marks.item(stateID(m.feed, identity, flag))
+}
+
 // hasMarks reports whether there are marks with an identity.
 func (m *meeting) hasMarks(identity string) bool {
-	return strings.ContainsFunc(flags, func(c rune) bool { return m.set.flagOf(m.feed, identity, byte(c)) != nil })
+	return strings.ContainsFunc(flags, func(c rune) bool { return m.mark(identity, byte(c)) != nil })
 }
 
 // find returns the own identity of the entry that another identity refers to, "" if the
 // entry is not here. marks are the marks with the other identity.
-func (m *meeting) find(other string, marks []*mark) string {
+func (m *meeting) find(other string, marks []mark) string {
 	if own, ok := m.bySharedID[other]; ok {
 		return own
 	}
@@ -158,7 +163,7 @@ func (m *meeting) find(other string, marks []*mark) string {
 	}
 	// Reading the ids of all entries is slow, so it is done only after a change.
 	for _, k := range marks {
-		if id, ok := k.ChildText(feedsync.LektorNamespace, "entry"); ok && m.ids()[id] != "" {
+		if id, ok := k.item().ChildText(feedsync.LektorNamespace, "entry"); ok && m.ids()[id] != "" {
 			return m.ids()[id]
 		}
 	}
@@ -207,8 +212,8 @@ func (m *meeting) link(own, other string) {
 	keep, drop := min(key, other), max(key, other)
 	m.setSharedAs(own, keep)
 	for _, c := range []byte(flags) {
-		from := m.set.flagOf(m.feed, drop, c)
-		if from == nil || from.Deleted || m.set.flagOf(m.feed, keep, c) != nil {
+		from := m.mark(drop, c)
+		if from == nil || from.Deleted || m.mark(keep, c) != nil {
 			continue
 		}
 		// If two machines do this at once, their items mean the same.
@@ -246,7 +251,7 @@ func (m *meeting) addIdentities() {
 // addNames adds identities to the marks that are shared under key.
 func (m *meeting) addNames(key string, ids []string) {
 	for _, c := range []byte(flags) {
-		k := m.set.flagOf(m.feed, key, c)
+		k := m.mark(key, c)
 		if k == nil {
 			continue
 		}
@@ -265,7 +270,7 @@ func (m *meeting) addNames(key string, ids []string) {
 			fmt.Fprintf(&more, `<lektor:identity>%s</lektor:identity>`, id)
 		}
 		if longer, err := k.Recast(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
-			m.set.put(longer)
+			m.set.marks.put(longer)
 		}
 	}
 }
@@ -277,17 +282,18 @@ func (m *meeting) names() map[string]string {
 		return m.named
 	}
 	m.named = map[string]string{}
-	for _, k := range m.set.of(m.feed) {
-		if !bytes.Contains(k.Content(), []byte("identity>")) {
+	for rest, k := range m.set.marks.of(m.feed) {
+		if !bytes.Contains(k.line, []byte("identity>")) {
 			continue
 		}
-		_ = feedsync.EachChild(k.Content(), func(ns, name, text string) {
+		_ = feedsync.EachChild(k.item().Content(), func(ns, name, text string) {
 			if ns != feedsync.LektorNamespace || name != "identity" {
 				return
 			}
-			m.named[text] = k.identity()
+			identity, _ := keyOf(rest)
+			m.named[text] = identity
 			if m.has(text) {
-				m.named[k.identity()] = text
+				m.named[identity] = text
 			}
 		})
 	}

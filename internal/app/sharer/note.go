@@ -135,14 +135,10 @@ func (n *noter) note(d *edit) error {
 
 // noteMark adds an edit of a flag, or the removal of an entry.
 func (n *noter) noteMark(d *edit) error {
-	m := n.set.flagOf(d.feed, d.key, d.flag)
-	if d.kind == editGone && m != nil {
-		return nil
-	}
-	if isSet := m != nil && !m.Deleted; isSet == d.set {
-		return nil
-	}
 	id := stateID(d.feed, d.key, d.flag)
+	if d.kind == editGone && n.set.marks.item(id) != nil || n.set.marks.isSet(d.feed, d.key, d.flag) == d.set {
+		return nil
+	}
 	if !d.set {
 		return n.set.modify(feedsync.RSS, id, nil, "")
 	}

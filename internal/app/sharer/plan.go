@@ -60,7 +60,7 @@ func (p *planner) plan(s *set) []action {
 		out = append(out, p.feed(tree, it)...)
 	}
 	for _, feed := range slices.Sorted(maps.Keys(p.local.entries)) {
-		if p.local.withheld[feed] == "" && len(s.of(feed)) > 0 {
+		if p.local.withheld[feed] == "" && s.marks.has(feed) {
 			out = append(out, p.marks(s, feed)...)
 		}
 	}
@@ -128,14 +128,14 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 	here, entries := p.local.entries[feed], p.base.entries(feed)
 	own := entries.bySharedIdentity(here)
 	wanted := map[string]*action{}
-	for _, m := range s.of(feed) {
-		identity, mapped := own[m.identity()]
+	for rest, m := range s.marks.of(feed) {
+		key, c := keyOf(rest)
+		identity, mapped := own[key]
 		if !mapped {
-			identity = m.identity()
+			identity = key
 		}
 		ref, ok := here[identity]
-		c := m.flag()
-		if !ok || ref.HasFlag(c) == !m.Deleted {
+		if !ok || ref.HasFlag(c) == !m.deleted() {
 			continue
 		}
 		if e := entries[identity]; e.sharedAs != "" && !mapped || strings.IndexByte(e.unshared, c) >= 0 {
@@ -146,7 +146,7 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 			a = &action{kind: setFlags, feed: feed, identity: identity}
 			wanted[identity] = a
 		}
-		if m.Deleted {
+		if m.deleted() {
 			a.clear += string(c)
 		} else {
 			a.set += string(c)
@@ -183,11 +183,11 @@ func guardEdits(edits []edit, base *baseline, l *local, deleted func(feed string
 		return nil
 	}
 	unread := 0
-	for feed, f := range base.feeds {
+	for feed := range base.feeds {
 		if l.entries[feed] == nil && l.unchanged[feed] == "" && l.subs[feed] == nil {
 			continue
 		}
-		for _, e := range base.read(f) {
+		for _, e := range base.entries(feed) {
 			if e.unread && l.subs[feed] != nil {
 				unread++
 			}

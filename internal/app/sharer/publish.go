@@ -85,8 +85,12 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 	doc.SetSharing(sharing)
 	var bad error
 	err := doc.WriteItems(w, func(yield func(*feedsync.Item) bool) {
-		for feed, m := range v.sorted(!newer) {
-			if v.hide[feed] || newer && !m.newer {
+		var which func(mark) bool
+		if newer {
+			which = mark.isNewer
+		}
+		for feed, m := range v.marks.sorted(which) {
+			if v.hide[feed] {
 				continue
 			}
 			it, err := v.shown(m)
@@ -100,33 +104,13 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 }
 
 // shown returns the form of a mark in a document.
-func (v view) shown(m *mark) (*feedsync.Item, error) {
-	feed, _, flag, ours := splitState(m.ID)
+func (v view) shown(m mark) (*feedsync.Item, error) {
+	it := m.item()
+	feed, _, flag, ours := splitState(it.ID)
 	if !ours || !v.unsubscribed(feed) {
-		return m.Item, nil
+		return it, nil
 	}
-	return m.Blank(blankMark(m.ID, flag))
-}
-
-// size returns the approximate length of the marks in a document, in bytes.
-func (v view) size(newer bool) int {
-	n := 0
-	for feed, marks := range v.marks {
-		if v.hide[feed] {
-			continue
-		}
-		for _, m := range marks {
-			if !newer || m.newer {
-				n += len(m.Content()) + 60 + 100*len(m.History)
-			}
-		}
-	}
-	for feed, p := range v.stored {
-		if !newer && !v.hide[feed] {
-			n += int(p.size)
-		}
-	}
-	return n
+	return it.Blank(blankMark(it.ID, flag))
 }
 
 // date sets new dates for the documents that have changed since the last commit. It reports
@@ -136,15 +120,16 @@ func (s *set) date(withdrawn bool) (complete bool) {
 	if s.subsTouched || withdrawn && !s.until.subs.IsZero() {
 		s.until.subs = s.next(s.until.subs)
 	}
-	if len(s.touched) == 0 && (!withdrawn || s.until.complete.IsZero()) {
+	if len(s.marks.touched) == 0 && (!withdrawn || s.until.complete.IsZero()) {
 		return false
 	}
-	v := view{set: s, hide: s.withheld()}
-	newer := v.size(true)
-	complete = withdrawn || s.until.complete.IsZero() || newer+frameSize > max((v.size(false)-newer)/4, minPartial)
+	hidden := s.withheld()
+	newer := s.marks.size(true, hidden)
+	complete = withdrawn || s.until.complete.IsZero() ||
+		newer+frameSize > max((s.marks.size(false, hidden)-newer)/4, minPartial)
 	if s.until.marks = s.next(s.until.marks); complete {
 		s.until.complete = s.until.marks
-		s.allPublished()
+		s.marks.published()
 	}
 	return complete
 }
@@ -200,7 +185,7 @@ func (x *exchange) overwritten(ctx context.Context) error {
 			// Every change of marks also changes the partial document, so the complete
 			// document is never asked for.
 			if name == completeFile || name == subsFile && !s.subsTouched || name == partialFile &&
-				len(s.touched) == 0 {
+				len(x.rep.set.marks.touched) == 0 {
 				continue
 			}
 		} else {
@@ -265,8 +250,7 @@ func (x *exchange) document(name string, w io.Writer) error {
 	if name == subsFile {
 		return v.subscriptions().Write(w)
 	}
-	err := v.writeMarks(w, name == partialFile)
-	return errors.Join(err, x.rep.store.failed)
+	return v.writeMarks(w, name == partialFile)
 }
 
 // publishDocuments writes the documents that differ from those in the target. If the server

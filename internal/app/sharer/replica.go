@@ -33,7 +33,7 @@ type replica struct {
 // load reads the replica.
 func (r *run) load() error {
 	p := &replica{set: newSet(r.me, r.now), base: &baseline{feeds: map[string]*baseFeed{}}}
-	p.store = &store{path: r.path(storeFile), maxLine: maxLine, d: r.d, step: r.c.step,
+	p.store = &store{path: r.path(storeFile), d: r.d, step: r.c.step,
 		boot: cmp.Or(atomicfile.BootID(), "-")}
 	r.rep = p
 	there, err := p.store.load(p.set, p.base)
@@ -95,8 +95,7 @@ func (r *run) writeListed(l *local) error {
 // It adds edits that the user made in between.
 func (r *run) listAgain(ctx context.Context, l *local) (*local, error) {
 	again := false
-	for id := range r.rep.set.touched {
-		feed, _ := place(id)
+	for feed := range r.rep.set.marks.touched {
 		again = again || l.unchanged[feed] != ""
 		delete(r.listed, feed)
 	}
@@ -138,8 +137,7 @@ func (r *run) note(ctx context.Context) (*local, error) {
 		return nil, err
 	}
 	edits = slices.DeleteFunc(edits, func(d edit) bool {
-		m := p.set.flagOf(d.feed, d.key, d.flag)
-		return d.kind == editFlag && (m != nil && !m.Deleted) == d.set
+		return d.kind == editFlag && p.set.marks.isSet(d.feed, d.key, d.flag) == d.set
 	})
 	if err := guardEdits(edits, p.base, l, r.deletes()); err != nil && !r.yes {
 		return nil, err
@@ -196,9 +194,6 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 // documents are dated anew.
 func (r *run) commit(l *local) error {
 	p, s, st := r.rep, r.rep.set, r.rep.store
-	if st.failed != nil {
-		return st.failed
-	}
 	withdrawn := s.withdraw(l.withheld)
 	complete := s.date(withdrawn)
 	acted := len(p.base.changes) > 0 || st.acted
@@ -207,7 +202,7 @@ func (r *run) commit(l *local) error {
 			return err
 		}
 	}
-	if len(s.touched) > 0 || s.subsTouched || withdrawn || acted || st.rewrite {
+	if len(s.marks.touched) > 0 || s.subsTouched || withdrawn || acted || st.rewrite {
 		if err := p.save(complete); err != nil {
 			return err
 		}
@@ -221,8 +216,8 @@ func (p *replica) save(complete bool) error {
 	st.commits++
 	var lines []byte
 	if room := st.room(); !st.rewrite {
-		for _, id := range slices.Sorted(maps.Keys(s.touched)) {
-			if lines = appendMark(lines, s.mark(id)); len(lines) > room {
+		for _, m := range s.marks.sorted(mark.isTouched) {
+			if lines = m.append(lines); len(lines) > room {
 				break
 			}
 		}
@@ -245,7 +240,7 @@ func (p *replica) save(complete bool) error {
 		return err
 	}
 	st.acted, p.base.changes, p.base.lineFeed, s.subsTouched = false, nil, "", false
-	clear(s.touched)
+	s.marks.saved()
 	st.step()
 	return atomicfile.WriteUnsynced(st.path+commitsSuffix, fmt.Appendf(nil, "%d\n", st.commits))
 }

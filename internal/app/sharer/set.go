@@ -2,13 +2,11 @@ package sharer
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 )
 
@@ -16,11 +14,7 @@ import (
 // entries. It is a value and uses neither disk nor network.
 type set struct {
 	subs        *feedsync.Document
-	marks       map[string]map[string]*mark // by feed, then by the rest of the id (identity and flag); see of
-	stored      map[string]section          // by feed: marks of the store that are not in memory
-	lines       func(section, func(word string, args []byte) bool)
-	peeked      map[string]map[string]*mark // by feed: its marks if it is the last one of peek, else nil
-	peekedLast  string
+	marks       *marks
 	me          string // name of the endpoint that edits
 	now         time.Time
 	lastOwnEdit time.Time // time of the last edit by this endpoint
@@ -30,24 +24,15 @@ type set struct {
 	// whose marks they show without title and link.
 	withdrawn string
 
-	// Differences from the store: ids of marks, and whether subscriptions differ.
-	touched     map[string]bool
-	subsTouched bool
+	subsTouched bool // the subscriptions differ from those of the store
 }
 
 // untils are the until dates of the published documents. complete is the date of the last
 // document with all marks.
 type untils struct{ subs, marks, complete time.Time }
 
-// mark is the item for a flag of an entry.
-type mark struct {
-	*feedsync.Item
-	newer bool // changed since the last complete document
-}
-
 func newSet(me string, now time.Time) *set {
-	s := &set{marks: map[string]map[string]*mark{}, stored: map[string]section{}, peeked: map[string]map[string]*mark{},
-		me: me, now: now, touched: map[string]bool{}}
+	s := &set{marks: newMarks(), me: me, now: now}
 	s.subs = s.empty(feedsync.OPML)
 	return s
 }
@@ -61,149 +46,6 @@ func (s *set) empty(kind feedsync.Kind) *feedsync.Document {
 		"What lektor-share keeps equal on several machines")
 }
 
-// flags are the shared flags: seen, flagged, trashed, and the user's own.
-const flags = "FSTabcdefghijklmnopqrstuvwxyz"
-
-// stateID returns the id of the item for a flag of an entry.
-func stateID(feed, identity string, flag byte) string {
-	return feed + ":" + identity + ":" + string(flag)
-}
-
-// stateIDLen is the length of an id of [stateID].
-const stateIDLen = 40 + 1 + 16 + 1 + 1
-
-// splitState splits an id into the arguments of [stateID]. ok is false for an item of
-// another program.
-func splitState(id string) (feed, identity string, flag byte, ok bool) {
-	const colon1, colon2 = 40, 40 + 1 + 16
-	if len(id) != stateIDLen || id[colon1] != ':' || id[colon2] != ':' || strings.IndexByte(flags, id[colon2+1]) < 0 ||
-		!entryname.IsFeedHash(id[:colon1]) || !entryname.IsIdentity(id[colon1+1:colon2]) {
-		return "", "", 0, false
-	}
-	return id[:colon1], id[colon1+1 : colon2], id[colon2+1], true
-}
-
-// place returns the two keys under which the set stores a mark. Items of other programs are
-// stored under the feed "".
-func place(id string) (feed, rest string) {
-	if feed, _, _, ok := splitState(id); ok {
-		return feed, id[len(feed)+1:]
-	}
-	return "", id
-}
-
-// flag returns the flag of a mark. The id must be one of [stateID].
-func (m *mark) flag() byte { return m.ID[len(m.ID)-1] }
-
-// identity returns the entry identity of a mark. The id must be one of [stateID].
-func (m *mark) identity() string { return m.ID[41:57] }
-
-// mark returns the mark with an id, or nil.
-func (s *set) mark(id string) *mark {
-	feed, rest := place(id)
-	return s.of(feed)[rest]
-}
-
-// of returns the marks of a feed, by the rest of their ids.
-func (s *set) of(feed string) map[string]*mark {
-	if s.stored[feed].size > 0 {
-		s.marks[feed] = s.read(feed)
-		delete(s.stored, feed)
-	}
-	return s.marks[feed]
-}
-
-// read is [set.of], but does not keep the marks in memory.
-func (s *set) read(feed string) map[string]*mark {
-	p, ok := s.stored[feed]
-	if !ok {
-		return s.marks[feed]
-	}
-	marks := map[string]*mark{}
-	s.lines(p, func(_ string, args []byte) bool {
-		it, ok := readMark(args)
-		if !ok {
-			return false
-		}
-		if of, rest := place(it.ID); of == feed { // items of other programs may be among them
-			marks[rest] = &mark{Item: it}
-		}
-		return true
-	})
-	maps.Copy(marks, s.marks[feed]) // newer versions
-	return marks
-}
-
-// peek is [set.mark] for the marks of a document, which mostly agree with the set and are sorted
-// by feed: it keeps only the marks of the last feed in memory. A feed that comes again is kept.
-func (s *set) peek(id string) *mark {
-	feed, rest := place(id)
-	marks, again := s.peeked[feed]
-	switch {
-	case marks != nil:
-	case again, s.stored[feed].size == 0:
-		marks = s.of(feed)
-	default:
-		s.peeked[s.peekedLast] = nil
-		marks, s.peekedLast = s.read(feed), feed
-		s.peeked[feed] = marks
-	}
-	return marks[rest]
-}
-
-// feeds returns the sorted feeds that have marks.
-func (s *set) feeds() []string { return union(s.marks, s.stored) }
-
-// flagOf returns the mark of a flag of an entry, or nil.
-func (s *set) flagOf(feed, identity string, flag byte) *mark {
-	return s.of(feed)[identity+":"+string(flag)]
-}
-
-// store adds a mark that was read from the store.
-func (s *set) store(m *mark) {
-	feed, rest := place(m.ID)
-	of := s.marks[feed]
-	if of == nil {
-		of = map[string]*mark{}
-		s.marks[feed] = of
-	}
-	of[rest] = m
-}
-
-// put adds or replaces the item of a mark, and marks it as changed.
-func (s *set) put(it *feedsync.Item) {
-	s.store(&mark{it, true})
-	s.touched[it.ID] = true
-	clear(s.peeked)
-}
-
-// allPublished records that the complete document has all marks.
-func (s *set) allPublished() {
-	for _, marks := range s.marks {
-		for _, m := range marks {
-			m.newer = false
-		}
-	}
-}
-
-// sorted yields the marks with their feeds, sorted by feed and id. Without all, it yields
-// those in memory, among which are the newer ones and those in conflict.
-func (s *set) sorted(all bool) iter.Seq2[string, *mark] {
-	return func(yield func(string, *mark) bool) {
-		for _, feed := range s.feeds() {
-			marks := s.marks[feed]
-			if all {
-				marks = s.read(feed)
-			}
-			for _, rest := range slices.Sorted(maps.Keys(marks)) {
-				if !yield(feed, marks[rest]) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // inConflict returns all items in conflict, and folders that would be inside themselves.
 func (s *set) inConflict() []*feedsync.Item {
 	cycle := foldersOf(s.subs).cycle
@@ -211,10 +53,8 @@ func (s *set) inConflict() []*feedsync.Item {
 		return !it.Conflict &&
 			!slices.Contains(cycle, it.ID)
 	})
-	for _, m := range s.sorted(false) {
-		if m.Conflict {
-			out = append(out, m.Item)
-		}
+	for _, m := range s.marks.sorted(mark.inConflict) {
+		out = append(out, m.item())
 	}
 	return out
 }
@@ -227,10 +67,7 @@ func (s *set) find(kind feedsync.Kind, id string) *feedsync.Item {
 	if kind == feedsync.OPML {
 		return s.subs.Item(id)
 	}
-	if m := s.mark(id); m != nil {
-		return m.Item
-	}
-	return nil
+	return s.marks.item(id)
 }
 
 // replace adds an item, or replaces the one with the same id.
@@ -240,7 +77,7 @@ func (s *set) replace(kind feedsync.Kind, it *feedsync.Item) {
 		s.subsTouched = true
 		return
 	}
-	s.put(it)
+	s.marks.put(it)
 }
 
 // merge merges the documents of a peer. It returns the ids of the subscriptions and marks
@@ -267,24 +104,24 @@ func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
 func sameState(_, _ *feedsync.Item) bool { return true }
 
 // merged returns the result of merging a peer's mark with one of the set, which may be nil.
-func merged(m *mark, it *feedsync.Item) *feedsync.Item {
+func merged(m, it *feedsync.Item) *feedsync.Item {
 	if m != nil {
-		return feedsync.Merge(m.Item, it, feedsync.Rules{Equal: sameState}).Item
+		return feedsync.Merge(m, it, feedsync.Rules{Equal: sameState}).Item
 	}
 	return it
 }
 
 // isNews reports whether a peer's mark would change the set.
 func (s *set) isNews(it *feedsync.Item) bool {
-	m := s.peek(it.ID)
-	return m == nil || merged(m, it) != m.Item
+	m := s.marks.item(it.ID)
+	return m == nil || merged(m, it) != m
 }
 
 func (s *set) mergeMarks(in *feedsync.Document) (changed []string) {
 	for _, it := range in.Items() {
-		m := s.mark(it.ID)
-		if now := merged(m, it); m == nil || now != m.Item {
-			s.put(now)
+		m := s.marks.item(it.ID)
+		if now := merged(m, it); m == nil || now != m {
+			s.marks.put(now)
 			changed = append(changed, it.ID)
 		}
 	}
@@ -359,11 +196,11 @@ func (s *set) unsubscribed(feed string) bool {
 func (s *set) withdraw(withheld map[string]string) bool {
 	var feeds []string
 	for _, feed := range slices.Sorted(maps.Keys(withheld)) {
-		if len(s.marks[feed]) > 0 || s.stored[feed].size > 0 || s.subs.Item(feed) != nil {
+		if s.marks.has(feed) || s.subs.Item(feed) != nil {
 			feeds = append(feeds, feed)
 		}
 	}
-	for _, feed := range s.feeds() {
+	for _, feed := range s.marks.feeds() {
 		if withheld[feed] == "" && s.unsubscribed(feed) {
 			feeds = append(feeds, "-"+feed)
 		}
@@ -399,8 +236,8 @@ func (s *set) lastEdit(by string) (last time.Time) {
 	for _, it := range s.subs.Items() {
 		look(it)
 	}
-	for _, m := range s.sorted(true) {
-		look(m.Item)
+	for _, m := range s.marks.sorted(nil) {
+		look(m.item())
 	}
 	return last
 }

@@ -205,9 +205,6 @@ func (r *run) lock() error {
 func (r *run) end() {
 	if r.rep != nil {
 		r.rep.store.close()
-		if r.rep.store.from != nil {
-			_ = r.rep.store.from.Close()
-		}
 	}
 	if r.web != nil {
 		r.web.Close()

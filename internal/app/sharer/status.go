@@ -185,7 +185,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 		}
 		s.Report.Info("%s", text)
 	}
-	return errors.Join(r.trouble, r.rep.store.failed)
+	return r.trouble
 }
 
 // conflict is an item in conflict as it is printed, one line for each losing version.

@@ -1,7 +1,6 @@
 package sharer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +33,7 @@ func Sync(ctx context.Context, o SyncOptions, s *cmdline.Streams) error {
 		return err
 	}
 	if err := x.mergePeers(ctx, o.Quiet); err != nil {
-		// If parts of the store could not be read, edits seem to be missing there.
-		return cmp.Or(x.rep.store.failed, err)
+		return err
 	}
 	p, err := x.plan(ctx, l, x.changed, x.origins)
 	if err != nil {
@@ -138,7 +136,7 @@ type plan struct {
 }
 
 // result returns the errors of reading the lektor-dir, and of actions that need --yes.
-func (r *run) result(p *plan) error { return errors.Join(r.trouble, r.rep.store.failed, p.refused) }
+func (r *run) result(p *plan) error { return errors.Join(r.trouble, p.refused) }
 
 // plan makes the plan. changed are the marks that peers have changed. origins maps feeds to
 // the place of the peer that they come from.
