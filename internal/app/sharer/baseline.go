@@ -21,6 +21,7 @@ type baseline struct {
 	feeds    map[string]*baseFeed
 	changes  []byte // lines of changes since the last commit
 	lineFeed string // feed of the last line
+	moved    bool   // the changes describe moves of files, which must be synced first
 }
 
 // baseFeed is the recorded state of a feed.
@@ -40,6 +41,9 @@ type baseSub struct {
 	categories []string
 	unshared   bool  // the set does not hold the user's last edit, see [feedsync.BoundError]
 	journal    int64 // size in bytes of the journal whose identities the marks already name
+	// listed is the stamp of the feed's directories for which its entries agree with set and baseline, a
+	// blank, and the number of marks without an entry here; "" if the feed must be listed.
+	listed string
 }
 
 // baseEntry is the recorded state of an entry: its shared flags, and whether it was in
@@ -107,13 +111,24 @@ func (b *baseline) setSub(hash string, s baseSub) {
 	case f == nil:
 		f = &baseFeed{entries: map[string]baseEntry{}}
 		b.feeds[hash] = f
-	case f.subscribed == s.subscribed && f.alias == s.alias && f.unshared == s.unshared && f.journal == s.journal &&
+	case f.subscribed == s.subscribed && f.alias == s.alias && f.unshared == s.unshared && f.journal == s.journal && f.listed == s.listed &&
 		slices.Equal(f.categories, s.categories):
 		return
 	}
-	f.baseSub = s
+	f.baseSub, b.moved = s, true
 	b.changes, b.lineFeed = s.appendTo(b.changes, hash), hash
 }
+
+// setListed records whether a feed must be listed, see [baseSub].
+func (b *baseline) setListed(feed, state string) {
+	if f := b.feeds[feed]; f.listed != state {
+		f.listed = state
+		b.line(feed, []byte("listed "+state+"\n"))
+	}
+}
+
+// saved records that the store has all changes.
+func (b *baseline) saved() { b.changes, b.lineFeed, b.moved = nil, "", false }
 
 // line adds a line about a feed.
 func (b *baseline) line(feed string, line []byte) {
@@ -128,7 +143,7 @@ func (b *baseline) setEntry(feed, identity string, e baseEntry) {
 	if b.feeds[feed] == nil {
 		b.setSub(feed, baseSub{})
 	}
-	b.entries(feed)[identity] = e
+	b.entries(feed)[identity], b.moved = e, true
 	b.line(feed, e.appendTo(nil, identity))
 }
 
@@ -149,6 +164,7 @@ func (b *baseline) follow(l *local) {
 		case s.unshared || l.entries[hash] != nil:
 			b.setSub(hash, baseSub{unshared: s.unshared, journal: s.journal})
 		default:
+			b.moved = true
 			delete(b.feeds, hash)
 			b.changes, b.lineFeed = fmt.Appendf(b.changes, "end %s\n", hash), ""
 			continue
@@ -160,6 +176,7 @@ func (b *baseline) follow(l *local) {
 		entries := b.entries(hash)
 		for identity := range entries {
 			if _, ok := here[identity]; !ok && !l.unknown[entryID{hash, identity}] {
+				b.moved = true
 				delete(entries, identity)
 				b.line(hash, []byte("gone "+identity+"\n"))
 			}
@@ -210,6 +227,9 @@ func (s baseSub) appendTo(b []byte, hash string) []byte {
 	}
 	if s.journal > 0 {
 		b = fmt.Appendf(b, "journal %d\n", s.journal)
+	}
+	if s.listed != "" {
+		b = fmt.Appendf(b, "listed %s\n", s.listed)
 	}
 	return b
 }
@@ -264,6 +284,8 @@ func (b *baseline) parseLine(word string, rest []byte) bool {
 		f.unshared = true
 	case "journal":
 		f.journal, err = strconv.ParseInt(string(rest), 10, 64)
+	case "listed":
+		f.listed = string(rest)
 	case "gone":
 		delete(b.entries(b.lineFeed), string(rest))
 	case "entry":

@@ -20,7 +20,7 @@ func (m *machine) settle(n int) {
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		l, err := r.local(m.t.Context())
+		l, err := r.local(m.t.Context(), r.rep.base)
 		r.end()
 		switch {
 		case err != nil:

@@ -48,7 +48,6 @@ type reader struct {
 	d       *lektordir.Dir
 	now     time.Time
 	rule    stamp.Rule
-	listed  map[string]string // local.unchanged after the last run
 	trouble error
 }
 
@@ -93,7 +92,7 @@ func digestOf(stamps []stamp.Stamp) string {
 
 // local reads the subscriptions, and lists the entries of feeds that have changed. It fails if
 // the directories of any feed cannot be listed, because a missing entry counts as deleted.
-func (r *reader) local(ctx context.Context) (*local, error) {
+func (r *reader) local(ctx context.Context, base *baseline) (*local, error) {
 	l := &local{subs: map[string]*feedstate.Subscription{}, withheld: map[string]string{}, unread: map[string]bool{},
 		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}, unchanged: map[string]string{},
 		stamps: map[string]string{}}
@@ -111,34 +110,25 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 			continue
 		}
 		reading := r.begin(hash)
-		if now := digestOf(reading.Before); now != "" && !r.rule.Shared && strings.HasPrefix(r.listed[hash], now+" ") {
-			l.unchanged[hash] = r.listed[hash]
+		listed := base.sub(hash).listed
+		if now := digestOf(reading.Before); now != "" && !r.rule.Shared && strings.HasPrefix(listed, now+" ") {
+			l.unchanged[hash] = listed
 			continue
 		}
 		readings[hash] = reading
 	}
-	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return l.unchanged[hash] != "" })
-	if len(hashes) == 0 {
-		return l, nil
-	}
-	refs, err := listing(ctx, r.d, hashes...)
-	if err != nil {
-		return nil, err
-	}
-	for hash, reading := range readings {
-		if now := digestOf(reading.End()); now != "" {
-			l.stamps[hash] = now
+	for _, hash := range hashes {
+		if l.unchanged[hash] != "" || l.withheld[hash] != "" || !entryname.IsFeedHash(hash) {
+			continue
 		}
-	}
-	for len(refs) > 0 {
-		feed, n := refs[0].Feed, 1
-		for n < len(refs) && refs[n].Feed == feed {
-			n++
-		}
-		if err := r.listFeed(l, feed, refs[:n]); err != nil {
+		if err := r.listFeed(ctx, l, hash); err != nil {
 			return nil, err
 		}
-		refs = refs[n:]
+		if reading := readings[hash]; reading != nil {
+			if now := digestOf(reading.End()); now != "" {
+				l.stamps[hash] = now
+			}
+		}
 	}
 	return l, nil
 }
@@ -186,15 +176,11 @@ func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordi
 	return refs, context.Cause(ctx)
 }
 
-// listFeed adds the entries of a feed to l, if the feed is shared.
-func (r *reader) listFeed(l *local, feed string, refs []lektordir.Ref) error {
-	if _, err := os.Stat(r.d.Join("src", feed)); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
+// listFeed lists the entries of a feed.
+func (r *reader) listFeed(ctx context.Context, l *local, feed string) error {
+	refs, err := listing(ctx, r.d, feed)
+	if err != nil {
 		return err
-	}
-	if !entryname.IsFeedHash(feed) || l.withheld[feed] != "" || l.subs[feed] == nil && r.withheld(feed) != "" {
-		return nil
 	}
 	here := make(map[string]lektordir.Ref, len(refs))
 	for _, ref := range refs {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -18,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // replica is the set and the baseline of a lektor-dir, with their store.
@@ -52,62 +52,31 @@ func (r *run) load() error {
 		return err
 	}
 	p.lastOwnEdit, p.before = p.set.lastOwnEdit, p.set.until
-	if there {
-		r.readListed()
+	return nil
+}
+
+// relist lists the feeds that were not listed, but whose marks have changed. An entry that was
+// changed here since the last run is left out, since its edit is not in the set yet.
+func (r *run) relist(ctx context.Context, l *local) error {
+	for feed := range r.rep.set.marks.touched {
+		if l.unchanged[feed] == "" {
+			continue
+		}
+		delete(l.unchanged, feed)
+		if err := r.listFeed(ctx, l, feed); err != nil {
+			return err
+		}
+		entries := r.rep.base.entries(feed)
+		maps.DeleteFunc(l.entries[feed], func(identity string, ref lektordir.Ref) bool {
+			e, ok := entries[identity]
+			return !ok || e.at(ref) != e
+		})
 	}
 	return nil
 }
 
-// listedHead is the first line of the file of listed feeds: the commit to which the other lines
-// belong, and the endpoint. After a backup was restored, two commits may have one number, so the
-// line also has the size of the store.
-func (r *run) listedHead() string {
-	return fmt.Sprintf("%d %d %s\n", r.rep.store.commits, r.rep.store.size, r.me)
-}
-
-// readListed reads which feeds agreed with the set after the last commit. If the file is
-// missing or of another commit, all feeds are listed.
-func (r *run) readListed() {
-	r.listed = map[string]string{}
-	data, _ := atomicfile.Read(r.path(listedFile), maxDocument)
-	lines, ok := strings.CutPrefix(string(data), r.listedHead())
-	for line := range strings.Lines(lines) {
-		if feed, state, _ := strings.Cut(line, " "); ok {
-			r.listed[feed] = strings.TrimSuffix(state, "\n")
-		}
-	}
-}
-
-// writeListed writes the file of [run.readListed].
-func (r *run) writeListed(l *local) error {
-	text := []byte(r.listedHead())
-	for _, feed := range slices.Sorted(maps.Keys(l.unchanged)) {
-		text = fmt.Appendf(text, "%s %s\n", feed, l.unchanged[feed])
-	}
-	if old, err := atomicfile.Read(r.path(listedFile), maxDocument); err == nil && string(old) == string(text) {
-		return nil
-	}
-	r.c.step()
-	return atomicfile.WriteUnsynced(r.path(listedFile), text)
-}
-
-// listAgain reads the lektor-dir again if marks of feeds have changed that were not listed.
-// It adds edits that the user made in between.
-func (r *run) listAgain(ctx context.Context, l *local) (*local, error) {
-	again := false
-	for feed := range r.rep.set.marks.touched {
-		again = again || l.unchanged[feed] != ""
-		delete(r.listed, feed)
-	}
-	if !again {
-		return l, nil
-	}
-	r.trouble = nil // it is found again
-	return r.note(ctx)
-}
-
-// agree adds the listed feeds without actions to the unchanged ones.
-func (l *local) agree(actions []action, waiting map[string]int) {
+// agree records the listed feeds without actions as unchanged.
+func (l *local) agree(base *baseline, actions []action, waiting map[string]int) {
 	for _, a := range actions {
 		delete(l.stamps, a.feed)
 	}
@@ -117,12 +86,15 @@ func (l *local) agree(actions []action, waiting map[string]int) {
 	for feed, stamp := range l.stamps {
 		l.unchanged[feed] = fmt.Sprintf("%s %d", stamp, waiting[feed])
 	}
+	for _, feed := range slices.Sorted(maps.Keys(base.feeds)) {
+		base.setListed(feed, l.unchanged[feed])
+	}
 }
 
 // note reads the lektor-dir, and adds the edits of the user to the set.
 func (r *run) note(ctx context.Context) (*local, error) {
 	p := r.rep
-	l, err := r.local(ctx)
+	l, err := r.local(ctx, p.base)
 	if err != nil {
 		return nil, err
 	}
@@ -196,18 +168,15 @@ func (r *run) commit(l *local) error {
 	p, s, st := r.rep, r.rep.set, r.rep.store
 	withdrawn := s.withdraw(l.withheld)
 	complete := s.date(withdrawn)
-	acted := len(p.base.changes) > 0 || st.acted
-	if acted {
+	if p.base.moved || st.acted {
 		if err := r.syncMoves(); err != nil {
 			return err
 		}
 	}
-	if len(s.marks.touched) > 0 || s.subsTouched || withdrawn || acted || st.rewrite {
-		if err := p.save(complete); err != nil {
-			return err
-		}
+	if len(s.marks.touched) == 0 && !s.subsTouched && !withdrawn && len(p.base.changes) == 0 && !st.acted && !st.rewrite {
+		return nil
 	}
-	return r.writeListed(l)
+	return p.save(complete)
 }
 
 // save writes the changes to the store, or the whole store if the changes are large.
@@ -239,7 +208,8 @@ func (p *replica) save(complete bool) error {
 	if err != nil {
 		return err
 	}
-	st.acted, p.base.changes, p.base.lineFeed, s.subsTouched = false, nil, "", false
+	p.base.saved()
+	st.acted, s.subsTouched = false, false
 	s.marks.saved()
 	st.step()
 	return atomicfile.WriteUnsynced(st.path+commitsSuffix, fmt.Appendf(nil, "%d\n", st.commits))

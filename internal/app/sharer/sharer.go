@@ -57,7 +57,6 @@ const (
 	targetFile    = "target"
 	headersFile   = "headers"
 	storeFile     = "replica" // the set and the baseline
-	listedFile    = "listed"  // the feeds that agree with them
 	lockFile      = "lock"
 	peersDir      = "peers"     // directory or URL of each peer that the user added
 	readDir       = "read"      // record of each peer

@@ -142,7 +142,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 	if err := r.printPeers(o.Print); err != nil {
 		return err
 	}
-	l, err := r.local(ctx)
+	l, err := r.local(ctx, r.rep.base)
 	if err != nil {
 		return err
 	}

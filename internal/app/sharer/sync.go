@@ -141,8 +141,7 @@ func (r *run) result(p *plan) error { return errors.Join(r.trouble, p.refused) }
 // plan makes the plan. changed are the marks that peers have changed. origins maps feeds to
 // the place of the peer that they come from.
 func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[string]string) (*plan, error) {
-	l, err := r.listAgain(ctx, l)
-	if err != nil {
+	if err := r.relist(ctx, l); err != nil {
 		return nil, err
 	}
 	p := &plan{local: l}
@@ -152,7 +151,7 @@ func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[
 	}
 	n := &planner{me: r.me, base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
 	p.actions = n.plan(r.rep.set)
-	l.agree(p.actions, waiting)
+	l.agree(r.rep.base, p.actions, waiting)
 	warnings := cmdline.Warnings{Report: r.s.Report}
 	for _, why := range n.refused {
 		warnings.Warn("%s", why)
