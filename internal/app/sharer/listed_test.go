@@ -66,7 +66,7 @@ func TestUnchangedFeeds(t *testing.T) {
 	if err := x.mergePeers(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	p, err := x.plan(t.Context(), l, x.changed, x.origins)
+	p, err := x.plan(t.Context(), l, x.origins)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,12 +168,13 @@ func TestMarksAreParsedOnUse(t *testing.T) {
 	if len(items) != 6 {
 		t.Fatalf("there are %d marks", len(items))
 	}
-	s := &set{marks: open(), me: "a"}
+	s := newSet("a", a.clock.now)
+	s.marks = open()
 	if len(s.marks.stored) != 3 {
 		t.Errorf("the marks of %d feeds are not parsed, want 3", len(s.marks.stored))
 	}
 	for _, i := range []int{0, 2, 0, 2} {
-		if s.isNews(items[i]) {
+		if s.mergeMark(items[i]); len(s.news) > 0 {
 			t.Errorf("%s is news", items[i].ID)
 		}
 	}
@@ -183,7 +184,7 @@ func TestMarksAreParsedOnUse(t *testing.T) {
 	if err := s.modify(feedsync.RSS, items[5].ID, nil, ""); err != nil {
 		t.Fatal(err)
 	}
-	if m := s.marks.item(items[5].ID); m == nil || !m.Deleted || s.isNews(items[4]) {
+	if m := s.marks.item(items[5].ID); m == nil || !m.Deleted {
 		t.Errorf("a changed mark is %+v", m)
 	}
 }

@@ -40,13 +40,8 @@ type meeting struct {
 
 // meet assigns to entries the identities under which their marks are shared. It returns the
 // number of set marks without an entry here, by feed.
-func (r *reader) meet(s *set, base *baseline, l *local, changed []string) map[string]int {
+func (r *reader) meet(s *set, base *baseline, l *local) map[string]int {
 	waiting := map[string]int{}
-	newMarks := map[string]bool{}
-	for _, id := range changed {
-		feed, _ := splitID(id)
-		newMarks[feed] = true
-	}
 	for _, feed := range s.marks.feeds() {
 		here := l.entries[feed]
 		if known, ok := l.unchanged[feed]; ok {
@@ -59,7 +54,7 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) map[st
 		}
 		entries := base.entries(feed)
 		m := &meeting{r: r, set: s, base: base, entries: entries, feed: feed, here: here,
-			bySharedID: entries.bySharedIdentity(here), changed: newMarks[feed]}
+			bySharedID: entries.bySharedIdentity(here), changed: s.news[feed]}
 		for identity := range here {
 			_, known := entries[identity]
 			m.changed = m.changed || !known

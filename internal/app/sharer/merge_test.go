@@ -70,7 +70,13 @@ func (v *value) sync(random io.Reader, now time.Time, peers ...*value) {
 		v.t.Fatal(warned, err)
 	}
 	for _, p := range peers {
-		v.set.merge(p.documents())
+		for _, doc := range p.documents() {
+			if v.set.mergeSubs(doc); doc.Kind == feedsync.RSS {
+				for _, it := range doc.Items() {
+					v.set.mergeMark(it)
+				}
+			}
+		}
 	}
 	p := &planner{base: v.base, local: v.local}
 	for _, a := range p.plan(v.set) {

@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -167,7 +168,6 @@ type exchange struct {
 	*run
 	peers   []peer
 	updates []*peerUpdate        // peers that were read
-	changed []string             // ids of marks that peers have changed
 	failed  bool                 // a peer or the server failed, and a later sync may succeed
 	refused bool                 // a peer could not be read, and a later sync will fail, too
 	origins map[string]string    // hash of a feed -> place of the peer that it comes from
@@ -280,21 +280,19 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 	if name == subsFile {
 		kind = feedsync.OPML
 	}
-	doc, bad := parse(data, kind, x.isKnown)
+	doc, bad, copied := x.parse(n.peer.name, data, kind, x.rep.set.mergeMark)
+	if copied != nil {
+		return nil, copied
+	}
 	if bad != nil && isURL(n.peer.place) && isPage(http.StatusOK, data) {
 		doc, bad = nil, errors.New(aPage)
 	}
 	items := 0
 	if doc != nil {
-		items = doc.Len() + doc.Known
+		items = doc.Len() + doc.Taken
 		warnings := cmdline.Warnings{Report: x.s.Report}
 		for _, problem := range doc.Faults() {
 			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
-		}
-		if n.peer.name != x.me { // x.me: the set is lost, and this document restores it
-			if err := x.notOurs(n.peer.name, doc); err != nil {
-				return nil, err
-			}
 		}
 		n.docs, n.read = append(n.docs, doc), true
 	}
@@ -307,23 +305,28 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 	return doc, nil
 }
 
-// parse reads a document of a kind. If it is broken, parse returns the part before the
-// break and an error.
-func parse(data []byte, kind feedsync.Kind, known func(*feedsync.Item) bool) (*feedsync.Document, error) {
-	doc, err := feedsync.ParseNews(data, known)
-	if doc != nil && doc.Kind != kind {
-		if err == nil {
-			err = errors.New("it is a document of another kind")
+// parse parses a document of a kind, which came from a place. It passes marks to take one at a time, and
+// does not keep them. If the document is broken, parse returns the part before the break, and the error as
+// bad. copied is a [CopiedError].
+func (x *exchange) parse(place string, data []byte, kind feedsync.Kind, take func(*feedsync.Item)) (
+	doc *feedsync.Document, bad, copied error) {
+	check := func(it *feedsync.Item) { copied = cmp.Or(copied, x.copied(place, it, kind)) }
+	var marks func(*feedsync.Item)
+	if kind == feedsync.RSS {
+		marks = func(it *feedsync.Item) {
+			if check(it); copied == nil {
+				take(it)
+			}
 		}
-		return nil, err
 	}
-	return doc, err
-}
-
-// isKnown reports whether a peer's mark can be skipped: the set has all of it, and no other
-// lektor-dir has edited it in our name. Nearly all marks can be skipped.
-func (x *exchange) isKnown(it *feedsync.Item) bool {
-	return !x.rep.set.isNews(it) && x.isOurs(it, feedsync.RSS)
+	doc, bad = feedsync.ParseItems(data, marks)
+	if doc == nil || doc.Kind != kind {
+		return nil, cmp.Or(bad, errors.New("it is a document of another kind")), copied
+	}
+	for _, it := range doc.Items() {
+		check(it)
+	}
+	return doc, bad, copied
 }
 
 // needsComplete reports whether a partial document starts after the date until which the
@@ -338,27 +341,21 @@ func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
 	return before.IsZero() || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
 }
 
-// notOurs returns a [CopiedError] if a document has updates in our name that this
-// lektor-dir never made.
-func (x *exchange) notOurs(place string, doc *feedsync.Document) error {
-	for _, it := range doc.Items() {
-		if !x.isOurs(it, doc.Kind) {
+// copied returns a [CopiedError] if an item has an update in our name that this lektor-dir never made. An
+// update later than our last edit before this run must be in the set, because this run made it.
+func (x *exchange) copied(place string, it *feedsync.Item, kind feedsync.Kind) error {
+	if place == x.me { // the set is lost, and this document restores it
+		return nil
+	}
+	for _, u := range it.History {
+		if u.By != x.me || !u.When.After(x.rep.lastOwnEdit) {
+			continue
+		}
+		if local := x.rep.set.find(kind, it.ID); local == nil || !slices.Contains(local.History, u) {
 			return cmdline.Hint(&CopiedError{place, it.ID}, renew)
 		}
 	}
 	return nil
-}
-
-// isOurs reports whether this lektor-dir made all updates of an item in our name. An update
-// later than our last edit before this run must be in the set, because this run made it.
-func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
-	return !slices.ContainsFunc(it.History, func(u feedsync.Update) bool {
-		if u.By != x.me || !u.When.After(x.rep.lastOwnEdit) {
-			return false
-		}
-		local := x.rep.set.find(kind, it.ID)
-		return local == nil || !slices.Contains(local.History, u)
-	})
 }
 
 // tooSoon returns an error if a server asked for a pause that has not ended.
@@ -441,15 +438,15 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 	return nil
 }
 
-// mergeUpdate merges the documents of a peer into the set.
+// mergeUpdate merges the subscriptions of a peer into the set. Its marks were merged when they were read.
 func (x *exchange) mergeUpdate(n *peerUpdate) {
-	subs, marks := x.rep.set.merge(n.docs)
-	for _, id := range subs {
-		if n.peer.name != x.me { // x.me: these were the user's own
-			x.origins[id] = n.peer.place
+	for _, doc := range n.docs {
+		for _, id := range x.rep.set.mergeSubs(doc) {
+			if n.peer.name != x.me { // x.me: these were the user's own
+				x.origins[id] = n.peer.place
+			}
 		}
 	}
-	x.changed = append(x.changed, marks...)
 	n.docs = nil // free the memory; there may be many peers
 }
 

@@ -212,17 +212,14 @@ func (x *exchange) overwritten(ctx context.Context) error {
 // that uses our name: it has edits that were not made here, or is newer than the published
 // one.
 func (x *exchange) checkOwner(name string, data []byte) error {
-	doc, _ := feedsync.ParseNews(data, x.isKnown)
-	if doc == nil {
-		return nil
-	}
 	place := feedurl.Public(x.place()) + "/" + name
-	if err := x.notOurs(place, doc); err != nil {
-		return err
-	}
-	until := x.rep.before.marks
+	kind, until := feedsync.RSS, x.rep.before.marks
 	if name == subsFile {
-		until = x.rep.before.subs
+		kind, until = feedsync.OPML, x.rep.before.subs
+	}
+	doc, _, copied := x.parse(place, data, kind, func(*feedsync.Item) {})
+	if doc == nil || copied != nil {
+		return copied
 	}
 	// If the set is lost, the published documents are all that is left.
 	if !x.rep.lost && doc.Sharing != nil && doc.Sharing.Until.After(until) {

@@ -24,7 +24,8 @@ type set struct {
 	// whose marks they show without title and link.
 	withdrawn string
 
-	subsTouched bool // the subscriptions differ from those of the store
+	news        map[string]bool // feeds whose marks a peer has changed
+	subsTouched bool            // the subscriptions differ from those of the store
 }
 
 // untils are the until dates of the published documents. complete is the date of the last
@@ -32,7 +33,7 @@ type set struct {
 type untils struct{ subs, marks, complete time.Time }
 
 func newSet(me string, now time.Time) *set {
-	s := &set{marks: newMarks(), me: me, now: now}
+	s := &set{marks: newMarks(), news: map[string]bool{}, me: me, now: now}
 	s.subs = s.empty(feedsync.OPML)
 	return s
 }
@@ -80,52 +81,36 @@ func (s *set) replace(kind feedsync.Kind, it *feedsync.Item) {
 	s.marks.put(it)
 }
 
-// merge merges the documents of a peer. It returns the ids of the subscriptions and marks
-// that are new or changed.
-func (s *set) merge(docs []*feedsync.Document) (subs, marks []string) {
-	for _, doc := range docs {
-		if doc.Kind == feedsync.OPML {
-			for _, c := range s.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
-				s.subsTouched = true
-				if c.Incoming {
-					subs = append(subs, c.Item.ID)
-				}
-			}
-			continue
+// mergeSubs merges the subscriptions of a peer. It returns the ids of those that are new or changed.
+func (s *set) mergeSubs(doc *feedsync.Document) (changed []string) {
+	if doc.Kind != feedsync.OPML {
+		return nil
+	}
+	for _, c := range s.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
+		s.subsTouched = true
+		if c.Incoming {
+			changed = append(changed, c.Item.ID)
 		}
-		marks = append(marks, s.mergeMarks(doc)...)
 	}
 	s.subs.Arrange()
-	return subs, marks
+	return changed
 }
 
 // sameState reports whether two marks mean the same. Two marks of one id always do: only
 // their existence counts.
 func sameState(_, _ *feedsync.Item) bool { return true }
 
-// merged returns the result of merging a peer's mark with one of the set, which may be nil.
-func merged(m, it *feedsync.Item) *feedsync.Item {
-	if m != nil {
-		return feedsync.Merge(m, it, feedsync.Rules{Equal: sameState}).Item
+// mergeMark merges a mark of a peer.
+func (s *set) mergeMark(it *feedsync.Item) {
+	old, now := s.marks.item(it.ID), it
+	if old != nil {
+		now = feedsync.Merge(old, it, feedsync.Rules{Equal: sameState}).Item
 	}
-	return it
-}
-
-// isNews reports whether a peer's mark would change the set.
-func (s *set) isNews(it *feedsync.Item) bool {
-	m := s.marks.item(it.ID)
-	return m == nil || merged(m, it) != m
-}
-
-func (s *set) mergeMarks(in *feedsync.Document) (changed []string) {
-	for _, it := range in.Items() {
-		m := s.marks.item(it.ID)
-		if now := merged(m, it); m == nil || now != m {
-			s.marks.put(now)
-			changed = append(changed, it.ID)
-		}
+	if now != old {
+		s.marks.put(now)
+		feed, _ := splitID(it.ID)
+		s.news[feed] = true
 	}
-	return changed
 }
 
 // modify adds the next version of an item, or the first one. content is in the form of

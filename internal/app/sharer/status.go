@@ -148,7 +148,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 	}
 	s.Report.Info("endpoint %s, target %s", r.me, cmp.Or(r.target, "none"))
 	waiting := 0
-	for _, n := range r.meet(r.rep.set, r.rep.base, l, nil) {
+	for _, n := range r.meet(r.rep.set, r.rep.base, l) {
 		waiting += n
 	}
 	p := &planner{me: r.me, base: r.rep.base, local: l, allow: o.Fetch.AllowPrivate}

@@ -35,7 +35,7 @@ func Sync(ctx context.Context, o SyncOptions, s *cmdline.Streams) error {
 	if err := x.mergePeers(ctx, o.Quiet); err != nil {
 		return err
 	}
-	p, err := x.plan(ctx, l, x.changed, x.origins)
+	p, err := x.plan(ctx, l, x.origins)
 	if err != nil {
 		return err
 	}
@@ -138,14 +138,13 @@ type plan struct {
 // result returns the errors of reading the lektor-dir, and of actions that need --yes.
 func (r *run) result(p *plan) error { return errors.Join(r.trouble, p.refused) }
 
-// plan makes the plan. changed are the marks that peers have changed. origins maps feeds to
-// the place of the peer that they come from.
-func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[string]string) (*plan, error) {
+// plan makes the plan. origins maps feeds to the place of the peer that they come from.
+func (r *run) plan(ctx context.Context, l *local, origins map[string]string) (*plan, error) {
 	if err := r.relist(ctx, l); err != nil {
 		return nil, err
 	}
 	p := &plan{local: l}
-	waiting := r.meet(r.rep.set, r.rep.base, l, changed)
+	waiting := r.meet(r.rep.set, r.rep.base, l)
 	for _, n := range waiting {
 		p.waiting += n
 	}
@@ -241,7 +240,7 @@ func Apply(ctx context.Context, o ApplyOptions, s *cmdline.Streams) error {
 
 // applyNow plans and applies the set, or prints the plan.
 func (r *run) applyNow(ctx context.Context, l *local, dryRun bool) error {
-	p, err := r.plan(ctx, l, nil, nil)
+	p, err := r.plan(ctx, l, nil)
 	if err != nil {
 		return err
 	}
