@@ -112,7 +112,7 @@ func (s *marks) add(m mark) {
 	if s.ofFeed[feed] == nil {
 		s.ofFeed[feed] = map[string]mark{}
 	}
-	s.ofFeed[feed][rest] = m
+	s.ofFeed[feed][strings.Clone(rest)] = m // without the rest of the id in memory
 }
 
 // put adds or replaces an item that the store lacks.

@@ -175,7 +175,8 @@ func guardEdits(edits []edit, base *baseline, l *local, deleted func(feed string
 		switch {
 		case d.kind == editGone && !deleted(d.feed):
 			gone++
-		case d.kind == editFlag && !d.set && (d.flag == 'F' || d.ref.Place == lektordir.New):
+		case d.kind == editFlag && !d.set && (d.flag == 'F' ||
+			l.entries[d.feed][d.identity].Place == lektordir.New):
 			cleared[strings.IndexByte(flags, d.flag)]++
 		}
 	}

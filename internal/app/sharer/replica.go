@@ -102,7 +102,7 @@ func (r *run) note(ctx context.Context) (*local, error) {
 	for hash, sub := range l.subs {
 		// A subscription that the set has lost is only in the baseline.
 		if f := p.base.sub(hash); f.subscribed && !f.unshared && p.set.subs.Item(hash) == nil {
-			edits = append(edits, edit{kind: editFeed, feed: hash, sub: sub})
+			edits = append(edits, edit{kind: editFeed, feed: hash, sub: &subEdit{now: sub}})
 		}
 	}
 	if edits, err = r.confirm(ctx, l, edits); err != nil {
