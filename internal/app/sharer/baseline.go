@@ -71,6 +71,9 @@ func (b *baseline) entries(feed string) baseEntries {
 	if f == nil {
 		return nil
 	}
+	if len(f.stored) > 0 {
+		f.entries = make(map[string]baseEntry, bytes.Count(f.stored, []byte{'\n'}))
+	}
 	for line := range bytes.Lines(f.stored) {
 		f.parseEntry(line[len(entryWord) : len(line)-1])
 	}
@@ -190,6 +193,9 @@ func (b *baseline) follow(l *local) {
 				b.setEntry(feed, identity, e)
 			}
 		}
+		if f := b.feeds[feed]; f != nil {
+			f.pack()
+		}
 	}
 }
 
@@ -197,16 +203,18 @@ func (b *baseline) follow(l *local) {
 func (b *baseline) appendAll(to []byte) []byte {
 	for _, hash := range slices.Sorted(maps.Keys(b.feeds)) {
 		f := b.feeds[hash]
-		if to = f.appendTo(to, hash); f.stored != nil {
-			to = append(to, f.stored...)
-			continue
-		}
-		entries := f.entries
-		for _, identity := range slices.Sorted(maps.Keys(entries)) {
-			to = entries[identity].appendTo(to, identity)
-		}
+		f.pack()
+		to = append(f.appendTo(to, hash), f.stored...)
 	}
 	return to
+}
+
+// pack turns the entries into lines, which take less memory.
+func (f *baseFeed) pack() {
+	for _, identity := range slices.Sorted(maps.Keys(f.entries)) {
+		f.stored = f.entries[identity].appendTo(f.stored, identity)
+	}
+	f.entries = map[string]baseEntry{}
 }
 
 // appendTo appends the lines of a feed, without its entries.
