@@ -29,7 +29,7 @@ func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 // describe reads the entries whose flags were set, for the text of their marks. It uses all
 // processors, as the first sync reads most entries. If an entry cannot be read, its edit is
 // left for the next run.
-func (r *run) describe(ctx context.Context, l *local, edits []edit) ([]edit, error) {
+func (r *reader) describe(ctx context.Context, l *local, edits []edit) ([]edit, error) {
 	var bad atomic.Pointer[error]
 	err := workers.ForEach(ctx, len(edits), func(i int) {
 		d := &edits[i]

@@ -9,16 +9,13 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
@@ -26,107 +23,6 @@ import (
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
-
-// anotherTarget is the hint for a target that does not exist or is no directory.
-const anotherTarget = "mount it, or choose another with: lektor-share init DIR"
-
-// peer is another endpoint.
-type peer struct {
-	name  string
-	place string // directory or URL of its documents
-	named bool   // added by the user, not found in the target
-}
-
-// peers returns the peers to read: all directories in the target except our own, if the
-// target is a directory, and the peers that the user added.
-func (r *run) peers() ([]peer, error) {
-	out := []peer{}
-	if r.target != "" && !isURL(r.target) {
-		names, err := os.ReadDir(r.target)
-		if errors.Is(err, syscall.ENOTDIR) {
-			err = cmdline.Hint(err, anotherTarget)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		for _, n := range names {
-			// Sync services have directories of their own here, with names that no endpoint
-			// has. A directory without access may belong to a peer; reading it then reports
-			// the error.
-			if n.Name() == r.me || !peerName(n.Name()) {
-				continue
-			}
-			place := filepath.Join(r.target, n.Name())
-			if fi, err := os.Stat(place); err == nil && fi.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) {
-				out = append(out, peer{name: n.Name(), place: place})
-			}
-		}
-	}
-	names, err := os.ReadDir(r.path(peersDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, n := range names {
-		if !peerName(n.Name()) {
-			continue
-		}
-		place, err := atomicfile.Line(r.path(peersDir, n.Name()))
-		if err != nil {
-			return nil, err
-		}
-		if place == "" {
-			continue
-		}
-		out = slices.DeleteFunc(out, func(p peer) bool { return p.name == n.Name() })
-		out = append(out, peer{name: n.Name(), place: place, named: true})
-	}
-	return out, nil
-}
-
-// peerName reports whether a peer can have this name, which is also a file name.
-func peerName(name string) bool {
-	return feedsync.IsNSS(name) && name[0] != '.' && len(name) <= 200 && name != "*"
-}
-
-// record is the saved state of a peer's documents, etc/share/read/NAME, or of the target's.
-type record struct{ *values.Values }
-
-func (r *run) record(name string) record {
-	data, _ := atomicfile.Read(r.path(readDir, name), maxDocument)
-	return record{values.Parse(data, ' ')}
-}
-
-// newRecord returns an empty record for a place.
-func newRecord(place string) record {
-	rec := record{values.New(' ')}
-	rec.Set("place", digest([]byte(place)))
-	return rec
-}
-
-// isOf reports whether a record belongs to a place.
-func (r record) isOf(place string) bool { return r.Get("place") == digest([]byte(place)) }
-
-// knows reports whether a document was read.
-func (r record) knows(name string) bool {
-	return r.Get(name)+r.Get(name+".etag")+r.Get(name+".modified") != ""
-}
-
-// forget makes the next run read a document again.
-func (r record) forget(name string) {
-	r.Set(name, "")
-	r.validators(name, "", "")
-}
-
-// validators sets the validators of a document. If they are empty, the next request for it
-// is unconditional.
-func (r record) validators(name, etag, modified string) {
-	r.Set(name+".etag", etag)
-	r.Set(name+".modified", modified)
-}
-
-func (r *run) writeRecord(name string, rec record) error {
-	return r.private(r.path(readDir, name), rec.Text())
-}
 
 // errMissing is the error for a document that does not exist. errNothing is the error for a
 // peer without any document.
@@ -268,7 +164,7 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
 // fetchDocument reads a document of a peer. It returns nil if the document has not changed,
 // does not exist, or is broken.
 func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string) (*feedsync.Document, error) {
-	data, err := x.placeAt(n.peer.place).read(ctx, name, n.record)
+	data, err := x.transportAt(n.peer.place).read(ctx, name, n.record)
 	if err == errMissing {
 		return nil, nil
 	}
@@ -472,7 +368,7 @@ func (x *exchange) remember() error {
 // removes the records of all peers, so that all their documents are read again. Otherwise
 // items that were deleted there or here would come back.
 func (x *exchange) recover(ctx context.Context, dryRun bool) error {
-	place := x.place()
+	place := x.home()
 	n, err := x.fetchPeer(ctx, peer{name: x.me, place: place})
 	if n == nil {
 		return cmdline.Hint(fmt.Errorf("the set is missing from %s, and its published documents cannot be read: %w",
@@ -495,7 +391,7 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	if dryRun {
 		return nil
 	}
-	x.c.step()
+	x.step()
 	return os.RemoveAll(x.path(readDir))
 }
 

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -140,32 +138,6 @@ const minPartial = 4 << 10
 // frameSize is the approximate length of a document without items, in bytes.
 const frameSize = 1 << 10
 
-// place returns the directory or URL to which this endpoint publishes.
-func (r *run) place() string {
-	if isURL(r.target) {
-		return strings.TrimSuffix(r.target, "/") + "/" + r.me
-	}
-	return filepath.Join(r.target, r.me)
-}
-
-// isThere returns an error if a target is a missing directory.
-func isThere(target string) error {
-	if fi, err := os.Stat(target); !isURL(target) && (err != nil || !fi.IsDir()) {
-		return cmdline.Hint(fmt.Errorf("the target %s is missing or not a directory; nothing is changed there", target),
-			anotherTarget)
-	}
-	return nil
-}
-
-// published returns the record of the documents in the target. A record of another place is
-// ignored.
-func (r *run) published() record {
-	if rec := r.record("../" + publishedFile); rec.isOf(r.place()) {
-		return rec
-	}
-	return newRecord(r.place())
-}
-
 // overwritten checks whether another lektor-dir has overwritten our documents since the
 // last run. A copy of this lektor-dir that publishes as the same endpoint would overwrite
 // our edits, and we its edits, unnoticed. The check runs before the set is saved, while our
@@ -190,12 +162,12 @@ func (x *exchange) overwritten(ctx context.Context) error {
 			}
 		} else {
 			_, written, _ := strings.Cut(rec.Get(name), ", ")
-			if written == identity(filepath.Join(x.place(), name)) {
+			if written == identity(filepath.Join(x.home(), name)) {
 				continue
 			}
 		}
 		// A document that cannot be read is written again; that reports any error.
-		data, err := x.placeAt(x.place()).read(ctx, name, rec)
+		data, err := x.transportAt(x.home()).read(ctx, name, rec)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -212,7 +184,7 @@ func (x *exchange) overwritten(ctx context.Context) error {
 // that uses our name: it has edits that were not made here, or is newer than the published
 // one.
 func (x *exchange) checkOwner(name string, data []byte) error {
-	place := feedurl.Public(x.place()) + "/" + name
+	place := feedurl.Public(x.home()) + "/" + name
 	kind, until := feedsync.RSS, x.rep.before.marks
 	if name == subsFile {
 		kind, until = feedsync.OPML, x.rep.before.subs
@@ -260,7 +232,7 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 	if err := isThere(x.target); err != nil {
 		return err
 	}
-	rec, to := x.published(), x.placeAt(x.place())
+	rec, to := x.published(), x.transportAt(x.home())
 	var bad error
 	for _, name := range documents {
 		version := x.rep.set.until.version(name)

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/values"
@@ -33,7 +31,7 @@ type replica struct {
 // load reads the replica.
 func (r *run) load() error {
 	p := &replica{set: newSet(r.me, r.now), base: &baseline{feeds: map[string]*baseFeed{}}}
-	p.store = &store{path: r.path(storeFile), d: r.d, step: r.c.step,
+	p.store = &store{path: r.path(storeFile), d: r.d, step: r.step,
 		boot: cmp.Or(atomicfile.BootID(), "-")}
 	r.rep = p
 	there, err := p.store.load(p.set, p.base)
@@ -127,7 +125,7 @@ func (r *run) note(ctx context.Context) (*local, error) {
 }
 
 // confirm removes the edits for entries that are not gone, and marks these as uncertain.
-func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, error) {
+func (r *reader) confirm(ctx context.Context, l *local, edits []edit) ([]edit, error) {
 	missing := map[string][]string{}
 	for _, d := range edits {
 		if d.kind == editGone {
@@ -169,7 +167,7 @@ func (r *run) commit(l *local) error {
 	withdrawn := s.withdraw(l.withheld)
 	complete := s.date(withdrawn)
 	if p.base.moved || st.acted {
-		if err := r.syncMoves(); err != nil {
+		if err := st.syncMoves(); err != nil {
 			return err
 		}
 	}
@@ -213,33 +211,4 @@ func (p *replica) save(complete bool) error {
 	s.marks.saved()
 	st.step()
 	return atomicfile.WriteUnsynced(st.path+commitsSuffix, fmt.Appendf(nil, "%d\n", st.commits))
-}
-
-// syncMoves syncs the directories in which files of the lektor-dir were renamed.
-func (r *run) syncMoves() error {
-	hashes, err := r.d.FeedHashes()
-	if err != nil {
-		return err
-	}
-	rels := []string{"new", "cur", "src"}
-	for _, hash := range hashes {
-		rels = append(rels, "new/"+hash, "cur/"+hash)
-		for _, file := range []string{feedstate.URLPath(hash), feedstate.CategoriesPath(hash), "src/" +
-			feedstate.AliasPath(hash)} {
-			rels = append(rels, filepath.Dir(file))
-		}
-	}
-	return dirfs.SyncMoves(r.d.Path(), rels...)
-}
-
-// sweep removes temporary files of killed runs. In a replicated directory, no other program
-// would remove them on any machine.
-func (r *run) sweep() {
-	dirs := []string{r.path()}
-	if r.target != "" && !isURL(r.target) {
-		dirs = append(dirs, filepath.Join(r.target, r.me))
-	}
-	for _, dir := range dirs {
-		sweepDir(dir, r.c.step)
-	}
 }

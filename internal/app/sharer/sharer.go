@@ -24,9 +24,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -79,21 +76,12 @@ const maxDocument = 1 << 30
 
 // run is the state of one command.
 type run struct {
+	*endpoint
 	reader
-	c Common
-	s *cmdline.Streams
-
-	me     string // name of this endpoint
-	yes    bool   // deletions have no limit
-	target string // directory or URL
-	rep    *replica
-	unlock func()
-	web    *fetch.Client // see client
-}
-
-// path returns the path of a file of etc/share.
-func (r *run) path(elem ...string) string {
-	return r.d.Join(append([]string{shareDir}, elem...)...)
+	c   Common
+	s   *cmdline.Streams
+	yes bool // deletions have no limit
+	rep *replica
 }
 
 // open opens the lektor-dir with [feedcmd.OpenDir] or [feedcmd.CreateDir], and reads the names of the
@@ -124,7 +112,8 @@ func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (
 		c.stamp.Clock = c.Now
 	}
 	c.stamp.Shared = d.Shared()
-	r := &run{reader: reader{d: d, now: now, rule: c.stamp}, c: c, s: s}
+	e := &endpoint{dir: d, step: c.step, config: c.Fetch, report: s.Report}
+	r := &run{endpoint: e, reader: reader{d: d, now: now, rule: c.stamp}, c: c, s: s}
 	if r.me, err = r.setting(endpointFile); err != nil {
 		return nil, err
 	}
@@ -178,28 +167,6 @@ func (c Common) openRecordingEdits(ctx context.Context, yes bool, s *cmdline.Str
 	return r, l, nil
 }
 
-// setting returns the line of a file of one line, "" if the file does not exist.
-func (r *run) setting(name string) (string, error) {
-	line, err := atomicfile.Line(r.path(name))
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return line, nil
-	}
-	if fi, serr := os.Stat(r.path(name)); serr == nil && !fi.Mode().IsRegular() {
-		err = cmdline.Hint(err, "this must be a file of one line; move it away, and run: lektor-share init DIR|URL")
-	}
-	return "", err
-}
-
-// lock locks the set against other processes. It fails at once if another one holds the
-// lock.
-func (r *run) lock() error {
-	busy := cmdline.Hint(errors.New("another lektor-share is at work on this lektor-dir"),
-		"nothing was done; try again when it has ended")
-	var err error
-	r.unlock, err = atomicfile.Lock(r.path(lockFile), busy)
-	return err
-}
-
 // end releases the lock, and closes the store and connections.
 func (r *run) end() {
 	if r.rep != nil {
@@ -213,42 +180,8 @@ func (r *run) end() {
 	}
 }
 
-// client returns the HTTP client of the run. All requests share it, so that a server that
-// asks for a pause gets it.
-func (r *run) client() *fetch.Client {
-	if r.web == nil {
-		r.web = fetch.NewClient(r.c.Fetch)
-	}
-	return r.web
-}
-
 // isURL reports whether a target or a peer is on a server.
 func isURL(place string) bool { return feedurl.IsHTTP(place) }
-
-// private calls [private] after the step hook of tests.
-func (r *run) private(path string, data []byte) error {
-	r.c.step()
-	return private(path, data)
-}
-
-// private writes a file with mode 0600, unless it has this content and mode already.
-func private(path string, data []byte) error {
-	old, err := atomicfile.Read(path, int64(len(data))+1)
-	if err == nil && string(old) == string(data) {
-		if fi, err := os.Lstat(path); err == nil && fi.Mode() == 0o600 {
-			return nil
-		}
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.WritePrivate(path, data)
-}
-
-// line writes a file of one line below etc/share.
-func (r *run) line(text string, elem ...string) error {
-	return r.private(r.path(elem...), []byte(text+"\n"))
-}
 
 // errReported is the error if every failure was reported already. errRemote is the error if
 // only peers failed, and a later try may help.

@@ -3,18 +3,14 @@ package sharer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
-	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/humanize"
@@ -48,36 +44,6 @@ func Peer(_ context.Context, o PeerOptions, s *cmdline.Streams) error {
 	}
 	defer r.end()
 	return do(r, o.Print)
-}
-
-func (r *run) addPeer(name, place string) (err error) {
-	switch {
-	case isURL(place):
-		if feedurl.Public(place) != place {
-			return cmdline.Hint(errors.New("a peer's URL must not contain a user and password"),
-				"the headers of the target are sent to its server: %s", r.path(headersFile))
-		}
-	case strings.Contains(place, "://") || place == "":
-		return cmdline.Usagef("peer add: %q is neither a directory nor an http or https URL", feedurl.Public(place))
-	default:
-		if place, err = filepath.Abs(place); err != nil {
-			return err
-		}
-		// Links in a place that the user names are followed now, and no longer when it is read.
-		if target, err := filepath.EvalSymlinks(place); err == nil {
-			place = target
-		}
-	}
-	return r.line(place, peersDir, name)
-}
-
-// removePeer removes a peer that the user added. Its edits stay in the set.
-func (r *run) removePeer(name string) error {
-	if !peerName(name) || !atomicfile.Exists(r.path(peersDir, name)) {
-		return cmdline.Hint(fmt.Errorf("no peer %s was added", name),
-			"lektor-share peer ls; to remove a peer in the target, remove its directory there")
-	}
-	return errors.Join(atomicfile.Remove(r.path(peersDir, name)), os.RemoveAll(r.path(readDir, name)))
 }
 
 // peerRow is a peer as it is printed.

@@ -16,7 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/tsv"
@@ -501,6 +503,23 @@ func (st *store) do(rel string, lines []byte, action func() error) error {
 	}
 	st.end = appendBlock(nil, []byte(word))
 	return err
+}
+
+// syncMoves syncs the directories in which files of the lektor-dir were renamed.
+func (st *store) syncMoves() error {
+	hashes, err := st.d.FeedHashes()
+	if err != nil {
+		return err
+	}
+	rels := []string{"new", "cur", "src"}
+	for _, hash := range hashes {
+		rels = append(rels, "new/"+hash, "cur/"+hash)
+		for _, file := range []string{feedstate.URLPath(hash), feedstate.CategoriesPath(hash), "src/" +
+			feedstate.AliasPath(hash)} {
+			rels = append(rels, filepath.Dir(file))
+		}
+	}
+	return dirfs.SyncMoves(st.d.Path(), rels...)
 }
 
 func (st *store) close() {
