@@ -54,23 +54,27 @@ func TestUnchangedFeeds(t *testing.T) {
 	b.mark(1, 0, "S", "") // changed by a peer
 	b.mark(2, 0, "FT", "")
 	b.sync()
-	x, err := SyncOptions{Common: a.common()}.beginExchange(a.streams())
+	r, err := a.common().begin(a.streams())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := x.diff(t.Context(), false)
+	x, err := r.exchange()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := r.note(t.Context())
 	if err != nil || len(l.entries) != 1 {
 		t.Errorf("listed %d feeds, want 1: %v", len(l.entries), err)
 	}
 	a.mark(2, 1, "S", "") // changed by the user after the listing
-	if err := x.mergePeers(t.Context(), true); err != nil {
+	if err := x.read(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	p, err := x.plan(t.Context(), l, x.origins)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.save(p); err != nil {
+	if err := x.commit(p.local); err != nil {
 		t.Fatal(err)
 	}
 	x.end() // killed

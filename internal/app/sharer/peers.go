@@ -63,17 +63,15 @@ type peerUpdate struct {
 type exchange struct {
 	*run
 	peers   []peer
-	updates []*peerUpdate        // peers that were read
-	failed  bool                 // a peer or the server failed, and a later sync may succeed
-	refused bool                 // a peer could not be read, and a later sync will fail, too
-	origins map[string]string    // hash of a feed -> place of the peer that it comes from
-	pauses  map[string]time.Time // name of a peer -> end of the pause that its server asked for
+	updates []*peerUpdate     // peers that were read
+	failed  error             // errRemote if a peer or the server failed, errReported if a later sync will, too
+	origins map[string]string // hash of a feed -> place of the peer that it comes from
 }
 
 // exchange begins the exchange of a run.
 func (r *run) exchange() (*exchange, error) {
 	peers, err := r.peers()
-	return &exchange{run: r, peers: peers, origins: map[string]string{}, pauses: map[string]time.Time{}}, err
+	return &exchange{run: r, peers: peers, origins: map[string]string{}}, err
 }
 
 // completePeers returns the number of peers whose documents were all read to their end.
@@ -302,7 +300,7 @@ func (n *peerUpdate) updateRecord(now time.Time) {
 }
 
 // read reads all peers and merges their documents. It continues after a peer that cannot be
-// read.
+// read, and fails if another lektor-dir publishes as this endpoint.
 func (x *exchange) read(ctx context.Context, quiet bool) error {
 	for _, p := range x.peers {
 		n, err := x.fetchPeer(ctx, p)
@@ -318,12 +316,17 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 			}
 		case err != nil:
 			if wait := httpmsg.Pause(err); wait > 0 {
-				x.pauses[p.name] = x.now.Add(wait)
+				rec := x.record(p.name)
+				rec.Set("after", feedsync.FormatDate(x.now.Add(wait)))
+				x.updates = append(x.updates, &peerUpdate{peer: p, record: rec, broken: []error{err}})
 			}
 			for _, e := range errlist.Errors(err) {
 				x.s.Report.Print(fmt.Errorf("%s: %w", p.name, e))
-				passes := mayPass(e) || errors.As(e, new(*fs.PathError)) && !errors.Is(e, fs.ErrPermission)
-				x.failed, x.refused = x.failed || passes, x.refused || !passes
+				if mayPass(e) || errors.As(e, new(*fs.PathError)) && !errors.Is(e, fs.ErrPermission) {
+					x.failed = cmp.Or(x.failed, errRemote)
+				} else {
+					x.failed = errReported
+				}
 			}
 		}
 		if n != nil {
@@ -331,7 +334,7 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 			x.updates = append(x.updates, n)
 		}
 	}
-	return nil
+	return x.overwritten(ctx)
 }
 
 // mergeUpdate merges the subscriptions of a peer into the set. Its marks were merged when they were read.
@@ -346,18 +349,10 @@ func (x *exchange) mergeUpdate(n *peerUpdate) {
 	n.docs = nil // free the memory; there may be many peers
 }
 
-// remember saves the records of the peers and the pauses that servers asked for. The caller
-// has saved the set.
+// remember saves the records of the peers. The caller has saved the set.
 func (x *exchange) remember() error {
 	for _, n := range x.updates {
 		if err := x.writeRecord(n.peer.name, n.record); err != nil {
-			return err
-		}
-	}
-	for name, when := range x.pauses {
-		rec := x.record(name)
-		rec.Set("after", feedsync.FormatDate(when))
-		if err := x.writeRecord(name, rec); err != nil {
 			return err
 		}
 	}

@@ -2,11 +2,13 @@ package sharer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/http/feedurl"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
+	"github.com/lektordir/lektor/internal/text/errlist"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -220,6 +223,22 @@ func (x *exchange) document(name string, w io.Writer) error {
 		return v.subscriptions().Write(w)
 	}
 	return v.writeMarks(w, name == partialFile)
+}
+
+// publish saves the records of the peers that were merged, and publishes the documents. An
+// error of the server that may be gone at the next sync counts as one of a peer.
+func (x *exchange) publish(ctx context.Context) error {
+	if err := x.remember(); err != nil {
+		return err
+	}
+	err := x.publishDocuments(ctx)
+	if err == nil || !isURL(x.target) || slices.ContainsFunc(errlist.Errors(err),
+		func(e error) bool { return !mayPass(e) }) {
+		return err
+	}
+	x.s.Report.Print(err)
+	x.failed = cmp.Or(x.failed, errRemote)
+	return nil
 }
 
 // publishDocuments writes the documents that differ from those in the target. If the server

@@ -186,6 +186,6 @@ func isURL(place string) bool { return feedurl.IsHTTP(place) }
 // errReported is the error if every failure was reported already. errRemote is the error if
 // only peers failed, and a later try may help.
 var (
-	errReported       = &cmdline.ExitError{Status: 1}
+	errReported error = &cmdline.ExitError{Status: 1}
 	errRemote   error = &cmdline.ExitError{Status: 75}
 )

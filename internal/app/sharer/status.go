@@ -130,7 +130,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	r.summary(humanize.Count(len(peers), "peer"), "", waiting)
+	r.summary(humanize.Count(len(peers), "peer"), &plan{waiting: waiting})
 	for _, hash := range slices.Sorted(maps.Keys(l.withheld)) {
 		name := hash
 		if sub, err := feedstate.Read(r.d, hash); err == nil {
