@@ -114,8 +114,8 @@ func (b *baseline) setSub(hash string, s baseSub) {
 	case f == nil:
 		f = &baseFeed{entries: map[string]baseEntry{}}
 		b.feeds[hash] = f
-	case f.subscribed == s.subscribed && f.alias == s.alias && f.unshared == s.unshared && f.journal == s.journal && f.listed == s.listed &&
-		slices.Equal(f.categories, s.categories):
+	case f.subscribed == s.subscribed && f.alias == s.alias && f.unshared == s.unshared && f.journal == s.journal &&
+		f.listed == s.listed && slices.Equal(f.categories, s.categories):
 		return
 	}
 	f.baseSub, b.moved = s, true
@@ -126,7 +126,7 @@ func (b *baseline) setSub(hash string, s baseSub) {
 func (b *baseline) setListed(feed, state string) {
 	if f := b.feeds[feed]; f.listed != state {
 		f.listed = state
-		b.line(feed, []byte("listed "+state+"\n"))
+		b.line(feed, []byte(strings.TrimSpace("listed "+state)+"\n"))
 	}
 }
 

@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,10 +12,12 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// settle syncs until n feeds need not be listed again.
+// settle syncs with a change, which is not of a listing, until n feeds need not be listed again.
 func (m *machine) settle(n int) {
 	m.t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
+		m.aliases++
+		m.write("src/"+testdir.Hash(feedURL(0))+"/etc/view/alias", fmt.Sprintf("Alias %d\n", m.aliases))
 		m.sync()
 		r, err := m.common().begin(m.streams())
 		if err != nil {

@@ -51,13 +51,17 @@ const (
 
 // splitState splits an id into the arguments of [stateID]. ok is false for an item of
 // another program.
-func splitState[T string | []byte](id T) (feed, identity string, flag byte, ok bool) {
-	if len(id) != stateIDLen || id[identityAt-1] != ':' || id[flagAt-1] != ':' ||
-		strings.IndexByte(flags, id[flagAt]) < 0 || !entryname.IsFeedHash(string(id[:identityAt-1])) ||
-		!entryname.IsIdentity(string(id[identityAt:flagAt-1])) {
+func splitState(id string) (feed, identity string, flag byte, ok bool) {
+	if len(id) != stateIDLen || id[identityAt-1] != ':' || !entryname.IsFeedHash(id[:identityAt-1]) ||
+		!isRest([]byte(id[identityAt:])) {
 		return "", "", 0, false
 	}
-	return string(id[:identityAt-1]), string(id[identityAt : flagAt-1]), id[flagAt], true
+	return id[:identityAt-1], id[identityAt : flagAt-1], id[flagAt], true
+}
+
+// isRest reports whether the end of an id is an identity and a flag.
+func isRest(rest []byte) bool {
+	return entryname.IsIdentity(string(rest[:16])) && rest[16] == ':' && strings.IndexByte(flags, rest[17]) >= 0
 }
 
 // splitID returns the two keys of an item in [marks]. The first is "" for an item of another program.

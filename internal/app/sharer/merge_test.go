@@ -22,7 +22,7 @@ type value struct {
 	t     *testing.T
 	local *local
 	base  *baseline
-	set   *set
+	set   *itemSet
 }
 
 func newValue(t *testing.T, name string, feeds, entries int) *value {
@@ -44,7 +44,7 @@ func newValue(t *testing.T, name string, feeds, entries int) *value {
 // documents returns the documents that the machine publishes.
 func (v *value) documents() []*feedsync.Document {
 	v.t.Helper()
-	shows := view{set: v.set, related: func(string) []feedsync.Related { return nil }}
+	shows := view{itemSet: v.set, related: func(string) []feedsync.Related { return nil }}
 	var marks bytes.Buffer
 	if err := shows.writeMarks(&marks, false); err != nil {
 		v.t.Fatal(err)

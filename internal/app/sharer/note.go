@@ -68,7 +68,7 @@ func (r *reader) describe(ctx context.Context, l *local, edits []edit) ([]edit, 
 
 // noter adds edits to a set.
 type noter struct {
-	set     *set
+	set     *itemSet
 	base    *baseline // records edits that the set cannot hold
 	tree    *folders
 	rand    io.Reader
@@ -80,7 +80,7 @@ func (n *noter) random(bytes int) (string, error) { return random(n.rand, bytes)
 
 // note adds edits to the set, unless the set has them already. base is the baseline after
 // [baseline.follow].
-func (s *set) note(edits []edit, base *baseline, from io.Reader) (warned []string, err error) {
+func (s *itemSet) note(edits []edit, base *baseline, from io.Reader) (warned []string, err error) {
 	if len(edits) == 0 {
 		return nil, nil
 	}

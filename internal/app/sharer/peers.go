@@ -374,7 +374,7 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 		x.s.Report.Print(fmt.Errorf("%s: %w", x.me, e))
 	}
 	for _, doc := range n.docs {
-		if u := &x.rep.set.until; doc.Sharing != nil && doc.Kind == feedsync.OPML {
+		if u := &x.rep.set.dates; doc.Sharing != nil && doc.Kind == feedsync.OPML {
 			u.subs = latest(u.subs, doc.Sharing.Until)
 		} else if doc.Sharing != nil {
 			u.marks = latest(u.marks, doc.Sharing.Until)

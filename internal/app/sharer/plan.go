@@ -50,7 +50,7 @@ type planner struct {
 }
 
 // plan returns the actions for all differences between set and lektor-dir.
-func (p *planner) plan(s *set) []action {
+func (p *planner) plan(s *itemSet) []action {
 	var out []action
 	tree := foldersOf(s.subs)
 	for _, it := range s.subs.Items() {
@@ -124,7 +124,7 @@ func (p *planner) refuses(hash, url, id string) string {
 }
 
 // marks returns the actions for the entries of a feed.
-func (p *planner) marks(s *set, feed string) (out []action) {
+func (p *planner) marks(s *itemSet, feed string) (out []action) {
 	here, entries := p.local.entries[feed], p.base.entries(feed)
 	own := entries.bySharedIdentity(here)
 	wanted := map[string]*action{}

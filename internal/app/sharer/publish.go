@@ -22,7 +22,7 @@ import (
 
 // view is the part of a set that the documents show. It does not change the set.
 type view struct {
-	*set
+	*itemSet
 	hide    map[string]bool // feeds that are in no document
 	related func(document string) []feedsync.Related
 }
@@ -44,7 +44,7 @@ func (v view) subscriptions() *feedsync.Document {
 		}
 	}
 	doc.Arrange()
-	doc.SetSharing(&feedsync.Sharing{Until: v.until.subs, Version: feedsync.SpecVersion, Related: v.related(subsFile)})
+	doc.SetSharing(&feedsync.Sharing{Until: v.dates.subs, Version: feedsync.SpecVersion, Related: v.related(subsFile)})
 	return doc
 }
 
@@ -74,13 +74,13 @@ func (v view) hiddenFolders() map[string]bool {
 // that have changed since the complete document.
 func (v view) writeMarks(w io.Writer, newer bool) error {
 	doc := v.empty(feedsync.RSS)
-	sharing := &feedsync.Sharing{Until: v.until.complete, Version: feedsync.SpecVersion}
+	sharing := &feedsync.Sharing{Until: v.dates.complete, Version: feedsync.SpecVersion}
 	if newer {
-		sharing.Since, sharing.Until = v.until.complete, v.until.marks
+		sharing.Since, sharing.Until = v.dates.complete, v.dates.marks
 		if !sharing.Since.IsZero() {
 			sharing.Window = int(sharing.Until.Sub(sharing.Since)/(24*time.Hour)) + 1
 		}
-		sharing.Related = []feedsync.Related{{Link: completeFile, Type: "complete", Until: v.until.complete}}
+		sharing.Related = []feedsync.Related{{Link: completeFile, Type: "complete", Until: v.dates.complete}}
 	}
 	sharing.Related = append(sharing.Related, v.related(partialFile)...)
 	doc.SetSharing(sharing)
@@ -117,19 +117,19 @@ func (v view) shown(m mark) (*feedsync.Item, error) {
 // date sets new dates for the documents that have changed since the last commit. It reports
 // whether the complete document is written again. With withdrawn, which means that other
 // feeds are withheld than before, all documents are written again.
-func (s *set) date(withdrawn bool) (complete bool) {
-	if s.subsTouched || withdrawn && !s.until.subs.IsZero() {
-		s.until.subs = s.next(s.until.subs)
+func (s *itemSet) date(withdrawn bool) (complete bool) {
+	if s.subsTouched || withdrawn && !s.dates.subs.IsZero() {
+		s.dates.subs = s.next(s.dates.subs)
 	}
-	if len(s.marks.touched) == 0 && (!withdrawn || s.until.complete.IsZero()) {
+	if len(s.marks.touched) == 0 && (!withdrawn || s.dates.complete.IsZero()) {
 		return false
 	}
 	hidden := s.withheld()
 	newer := s.marks.size(true, hidden)
-	complete = withdrawn || s.until.complete.IsZero() ||
+	complete = withdrawn || s.dates.complete.IsZero() ||
 		newer+frameSize > max((s.marks.size(false, hidden)-newer)/4, minPartial)
-	if s.until.marks = s.next(s.until.marks); complete {
-		s.until.complete = s.until.marks
+	if s.dates.marks = s.next(s.dates.marks); complete {
+		s.dates.complete = s.dates.marks
 		s.marks.published()
 	}
 	return complete
@@ -204,7 +204,7 @@ func (x *exchange) checkOwner(name string, data []byte) error {
 }
 
 // version returns the version of a document, "" if there is none.
-func (u untils) version(name string) string {
+func (u documentDates) version(name string) string {
 	until := u.marks
 	switch {
 	case name == subsFile:
@@ -218,7 +218,7 @@ func (u untils) version(name string) string {
 
 // document writes a document.
 func (x *exchange) document(name string, w io.Writer) error {
-	v := view{set: x.rep.set, hide: x.rep.set.withheld(), related: x.related}
+	v := view{itemSet: x.rep.set, hide: x.rep.set.withheld(), related: x.related}
 	if name == subsFile {
 		return v.subscriptions().Write(w)
 	}
@@ -254,7 +254,7 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 	rec, to := x.published(), x.transportAt(x.home())
 	var bad error
 	for _, name := range documents {
-		version := x.rep.set.until.version(name)
+		version := x.rep.set.dates.version(name)
 		if version == "" || to.has(name, version, rec) {
 			continue
 		}
@@ -352,7 +352,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 		return err
 	}
 	for _, name := range documents {
-		if r.rep.set.until.version(name) == "" {
+		if r.rep.set.dates.version(name) == "" {
 			continue
 		}
 		if err := writeFile(filepath.Join(dir, name),

@@ -20,12 +20,12 @@ import (
 
 // replica is the set and the baseline of a lektor-dir, with their store.
 type replica struct {
-	set         *set
+	set         *itemSet
 	base        *baseline
 	store       *store
-	lost        bool      // the store is missing, but there was one
-	lastOwnEdit time.Time // time of the last edit by this endpoint before this run
-	before      untils    // dates of the documents before this run
+	lost        bool          // the store is missing, but there was one
+	lastOwnEdit time.Time     // time of the last edit by this endpoint before this run
+	before      documentDates // dates of the documents before this run
 }
 
 // load reads the replica.
@@ -49,7 +49,7 @@ func (r *run) load() error {
 	if err != nil {
 		return err
 	}
-	p.lastOwnEdit, p.before = p.set.lastOwnEdit, p.set.until
+	p.lastOwnEdit, p.before = p.set.lastOwnEdit, p.set.dates
 	return nil
 }
 
@@ -171,8 +171,8 @@ func (r *run) commit(l *local) error {
 			return err
 		}
 	}
-	if len(s.marks.touched) == 0 && !s.subsTouched && !withdrawn && len(p.base.changes) == 0 && !st.acted && !st.rewrite {
-		return nil
+	if len(s.marks.touched) == 0 && !s.subsTouched && !withdrawn && !p.base.moved && !st.acted && !st.rewrite {
+		return nil // feeds that need no more listing are recorded with the next change
 	}
 	return p.save(complete)
 }
@@ -192,7 +192,7 @@ func (p *replica) save(complete bool) error {
 			lines = appendSubs(lines, s)
 		}
 		if complete {
-			lines = appendDate(lines, "complete", s.until.complete)
+			lines = appendDate(lines, "complete", s.dates.complete)
 		}
 		lines = append(st.appendMeta(lines, s), p.base.changes...)
 		st.rewrite = len(lines) > room

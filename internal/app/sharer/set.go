@@ -10,16 +10,16 @@ import (
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 )
 
-// set is the state that all machines agree on: subscriptions, folders, and marks of
+// itemSet is the state that all machines agree on: subscriptions, folders, and marks of
 // entries. It is a value and uses neither disk nor network.
-type set struct {
+type itemSet struct {
 	subs        *feedsync.Document
 	marks       *marks
 	me          string // name of the endpoint that edits
 	now         time.Time
 	lastOwnEdit time.Time // time of the last edit by this endpoint
 
-	until untils
+	dates documentDates
 	// withdrawn lists the feeds that the documents hide, and, with "-", the ended feeds
 	// whose marks they show without title and link.
 	withdrawn string
@@ -28,18 +28,18 @@ type set struct {
 	subsTouched bool            // the subscriptions differ from those of the store
 }
 
-// untils are the until dates of the published documents. complete is the date of the last
+// documentDates are the until dates of the published documents. complete is the date of the last
 // document with all marks.
-type untils struct{ subs, marks, complete time.Time }
+type documentDates struct{ subs, marks, complete time.Time }
 
-func newSet(me string, now time.Time) *set {
-	s := &set{marks: newMarks(), news: map[string]bool{}, me: me, now: now}
+func newSet(me string, now time.Time) *itemSet {
+	s := &itemSet{marks: newMarks(), news: map[string]bool{}, me: me, now: now}
 	s.subs = s.empty(feedsync.OPML)
 	return s
 }
 
 // empty returns a document without items.
-func (s *set) empty(kind feedsync.Kind) *feedsync.Document {
+func (s *itemSet) empty(kind feedsync.Kind) *feedsync.Document {
 	if kind == feedsync.OPML {
 		return feedsync.New(kind, "Subscriptions of "+s.me, "", "")
 	}
@@ -48,7 +48,7 @@ func (s *set) empty(kind feedsync.Kind) *feedsync.Document {
 }
 
 // inConflict returns all items in conflict, and folders that would be inside themselves.
-func (s *set) inConflict() []*feedsync.Item {
+func (s *itemSet) inConflict() []*feedsync.Item {
 	cycle := foldersOf(s.subs).cycle
 	out := slices.DeleteFunc(s.subs.Items(), func(it *feedsync.Item) bool {
 		return !it.Conflict &&
@@ -61,10 +61,10 @@ func (s *set) inConflict() []*feedsync.Item {
 }
 
 // isMark reports whether an item is a mark, not a subscription or folder.
-func (s *set) isMark(it *feedsync.Item) bool { return s.subs.Item(it.ID) == nil }
+func (s *itemSet) isMark(it *feedsync.Item) bool { return s.subs.Item(it.ID) == nil }
 
 // find returns the item with an id, or nil.
-func (s *set) find(kind feedsync.Kind, id string) *feedsync.Item {
+func (s *itemSet) find(kind feedsync.Kind, id string) *feedsync.Item {
 	if kind == feedsync.OPML {
 		return s.subs.Item(id)
 	}
@@ -72,7 +72,7 @@ func (s *set) find(kind feedsync.Kind, id string) *feedsync.Item {
 }
 
 // replace adds an item, or replaces the one with the same id.
-func (s *set) replace(kind feedsync.Kind, it *feedsync.Item) {
+func (s *itemSet) replace(kind feedsync.Kind, it *feedsync.Item) {
 	if kind == feedsync.OPML {
 		s.subs.Append(it)
 		s.subsTouched = true
@@ -82,7 +82,7 @@ func (s *set) replace(kind feedsync.Kind, it *feedsync.Item) {
 }
 
 // mergeSubs merges the subscriptions of a peer. It returns the ids of those that are new or changed.
-func (s *set) mergeSubs(doc *feedsync.Document) (changed []string) {
+func (s *itemSet) mergeSubs(doc *feedsync.Document) (changed []string) {
 	if doc.Kind != feedsync.OPML {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (s *set) mergeSubs(doc *feedsync.Document) (changed []string) {
 func sameState(_, _ *feedsync.Item) bool { return true }
 
 // mergeMark merges a mark of a peer.
-func (s *set) mergeMark(it *feedsync.Item) {
+func (s *itemSet) mergeMark(it *feedsync.Item) {
 	old, now := s.marks.item(it.ID), it
 	if old != nil {
 		now = feedsync.Merge(old, it, feedsync.Rules{Equal: sameState}).Item
@@ -116,7 +116,7 @@ func (s *set) mergeMark(it *feedsync.Item) {
 // modify adds the next version of an item, or the first one. content is in the form of
 // [feedsync.Canonical]; nil deletes the item. If the item is in conflict, the edit settles
 // the conflict.
-func (s *set) modify(kind feedsync.Kind, id string, content []byte, parent string) error {
+func (s *itemSet) modify(kind feedsync.Kind, id string, content []byte, parent string) error {
 	it := s.find(kind, id)
 	when := s.moment(it)
 	var next *feedsync.Item
@@ -143,7 +143,7 @@ func (s *set) modify(kind feedsync.Kind, id string, content []byte, parent strin
 }
 
 // edited adds an item that this endpoint has edited, and updates the time of the last edit.
-func (s *set) edited(kind feedsync.Kind, it *feedsync.Item, when time.Time) {
+func (s *itemSet) edited(kind feedsync.Kind, it *feedsync.Item, when time.Time) {
 	if when.After(s.lastOwnEdit) {
 		s.lastOwnEdit = when
 	}
@@ -152,7 +152,7 @@ func (s *set) edited(kind feedsync.Kind, it *feedsync.Item, when time.Time) {
 
 // moment returns the time of an edit: now, or later if an earlier edit by this endpoint
 // requires it.
-func (s *set) moment(it *feedsync.Item) time.Time {
+func (s *itemSet) moment(it *feedsync.Item) time.Time {
 	when := s.now
 	if it != nil {
 		when = it.Moment(s.now, s.me)
@@ -162,7 +162,7 @@ func (s *set) moment(it *feedsync.Item) time.Time {
 
 // next returns an until date later than before, as it must grow with every change (section
 // 2.1).
-func (s *set) next(before time.Time) time.Time {
+func (s *itemSet) next(before time.Time) time.Time {
 	until := s.now.UTC().Truncate(time.Second)
 	if !until.After(before) {
 		until = before.Add(time.Second)
@@ -171,14 +171,14 @@ func (s *set) next(before time.Time) time.Time {
 }
 
 // unsubscribed reports whether the set holds a tombstone for a feed.
-func (s *set) unsubscribed(feed string) bool {
+func (s *itemSet) unsubscribed(feed string) bool {
 	it := s.subs.Item(feed)
 	return it != nil && it.Deleted
 }
 
 // withdraw updates withdrawn for the feeds that this machine withholds, and reports whether
 // it has changed.
-func (s *set) withdraw(withheld map[string]string) bool {
+func (s *itemSet) withdraw(withheld map[string]string) bool {
 	var feeds []string
 	for _, feed := range slices.Sorted(maps.Keys(withheld)) {
 		if s.marks.has(feed) || s.subs.Item(feed) != nil {
@@ -199,7 +199,7 @@ func (s *set) withdraw(withheld map[string]string) bool {
 }
 
 // withheld returns the feeds that the documents hide.
-func (s *set) withheld() map[string]bool {
+func (s *itemSet) withheld() map[string]bool {
 	out := map[string]bool{}
 	for _, feed := range strings.Fields(s.withdrawn) {
 		if feed[0] != '-' {
@@ -210,7 +210,7 @@ func (s *set) withheld() map[string]bool {
 }
 
 // lastEdit returns the time of the last edit by an endpoint.
-func (s *set) lastEdit(by string) (last time.Time) {
+func (s *itemSet) lastEdit(by string) (last time.Time) {
 	look := func(it *feedsync.Item) {
 		for _, u := range it.History {
 			if u.By == by && u.When.After(last) {

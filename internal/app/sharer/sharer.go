@@ -3,20 +3,22 @@
 // internal/protocol/feedsync) in a directory or on a server that all of them can reach.
 //
 // It is a replica with a three-way merge. The [baseline] is the state of the lektor-dir at
-// the last run, [local] its state now, and the [set] is the state that all machines agree
-// on. [diff] returns the edits of the user, and [set.note] adds them to the set.
-// [set.merge] merges the documents of peers. [planner.plan] returns the differences between
-// set and lektor-dir, and [applier.apply] removes them. All but the last step work on
-// values.
+// the last run, [local] its state now, and the [itemSet] is the state that all machines agree
+// on. [diff] returns the edits of the user, and [itemSet.note] adds them to the set.
+// [itemSet.mergeSubs] and [itemSet.mergeMark] merge items of peers. [planner.plan] returns
+// the differences between set and lektor-dir, and [applier.apply] removes them. All but the
+// last step work on values.
 //
 // Set and baseline are one file, the [store], and one commit changes both, so a run can be
 // killed anywhere: an edit is in both or in neither, and an action is in the baseline as
 // soon as it is done. A [view] makes the documents from the set, without feeds that are not
-// shared. They are kept in a [transport]: a directory or a server.
+// shared. They are kept in a [transport]: a directory or a server. The [endpoint] knows these
+// places, and has the other files of etc/share.
 //
-// Read the files in this order: local, baseline, diff, set, folders, note, meet and plan
-// work on values; apply, store, old and replica change files; peers, place and publish are
-// the exchange between machines; sync, init, status and documents are the commands.
+// Read the files in this order: local reads the lektor-dir; baseline, diff, marks, set,
+// folders, note, match and plan work on values; apply, store and replica change files;
+// endpoint, transport, peers and publish are the exchange between machines; sync, init,
+// status and documents are the commands.
 package sharer
 
 import (

@@ -114,7 +114,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 	}
 	s.Report.Info("endpoint %s, target %s", r.me, cmp.Or(r.target, "none"))
 	waiting := 0
-	for _, n := range r.meet(r.rep.set, r.rep.base, l) {
+	for _, n := range r.matchEntries(r.rep.set, r.rep.base, l) {
 		waiting += n
 	}
 	p := &planner{me: r.me, base: r.rep.base, local: l, allow: o.Fetch.AllowPrivate}
@@ -213,7 +213,7 @@ func Conflicts(_ context.Context, o ConflictsOptions, s *cmdline.Streams) error 
 	})
 }
 
-func (s *set) conflicts() (out []conflict) {
+func (s *itemSet) conflicts() (out []conflict) {
 	t := foldersOf(s.subs)
 	for _, it := range s.inConflict() {
 		kind := "subscription"
@@ -323,7 +323,7 @@ func (o ResolveOptions) names(ctx context.Context, s *cmdline.Streams) ([]string
 
 // named returns the items in conflict that the user names, each by its id or a unique
 // prefix of it, or all.
-func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
+func (s *itemSet) named(names []string, all bool) ([]*feedsync.Item, error) {
 	items := slices.DeleteFunc(s.inConflict(), func(it *feedsync.Item) bool { return !it.Conflict })
 	if all {
 		return items, nil
@@ -350,7 +350,7 @@ func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
 }
 
 // settled returns the item with its conflict settled.
-func (s *set) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, error) {
+func (s *itemSet) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, error) {
 	var content []byte
 	deleted, parent := it.Deleted, it.Parent
 	if which == "theirs" {

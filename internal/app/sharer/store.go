@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/dir/dirfs"
-	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
@@ -109,7 +108,7 @@ func appendBlock(b, lines []byte) []byte {
 // decoder reads the blocks of a store.
 type decoder struct {
 	*store
-	set     *set
+	set     *itemSet
 	base    *baseline
 	order   []*feedsync.Item
 	done    []actionBlock // actions since the last commit
@@ -123,7 +122,7 @@ type actionBlock struct {
 }
 
 // load reads the store into a set and a baseline. It reports false if there is no store.
-func (st *store) load(s *set, base *baseline) (bool, error) {
+func (st *store) load(s *itemSet, base *baseline) (bool, error) {
 	line, err := atomicfile.Line(st.path + commitsSuffix)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
@@ -221,18 +220,17 @@ func (d *decoder) locate(lines []byte) int {
 		f.stored = leading(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte(entryWord)) })
 		return len(f.stored)
 	}
-	const begin, id = len(markWord) + identityAt, len(markWord) + stateIDLen
-	if len(lines) < id || !bytes.HasPrefix(lines, []byte(markWord)) || !d.set.until.complete.IsZero() {
+	const begin, end = len(markWord) + identityAt, len(markWord) + stateIDLen
+	if len(lines) < end || !bytes.HasPrefix(lines, []byte(markWord)) || !d.set.dates.complete.IsZero() {
 		return 0
 	}
-	feed, _, _, ok := splitState(lines[len(markWord):id])
+	feed, _, _, ok := splitState(string(lines[len(markWord):end]))
 	if !ok || d.set.marks.has(feed) {
 		return 0
 	}
 	found := leading(lines, func(line []byte) bool {
-		return len(line) > id && bytes.HasPrefix(line, lines[:begin]) && entryname.IsIdentity(string(line[begin:begin+16])) &&
-			line[id-2] == ':' && strings.IndexByte(flags, line[id-1]) >= 0 &&
-			(bytes.HasPrefix(line[id:], []byte("\t\t")) || bytes.HasPrefix(line[id:], []byte("\t-\t")))
+		return len(line) > end && bytes.HasPrefix(line, lines[:begin]) && isRest(line[begin:end]) &&
+			(bytes.HasPrefix(line[end:], []byte("\t\t")) || bytes.HasPrefix(line[end:], []byte("\t-\t")))
 	})
 	if len(found) > 0 {
 		d.set.marks.stored[feed] = found
@@ -363,13 +361,13 @@ func (d *decoder) line(word string, args []byte) bool {
 		it.Parent = tsv.Unescape(parent)
 		d.order = append(d.order, it)
 	case "complete":
-		s.until.complete = parseDate(args)
+		s.dates.complete = parseDate(args)
 		s.marks.published()
 	case "until":
 		if date, ok := bytes.CutPrefix(args, []byte("subscriptions ")); ok {
-			s.until.subs = parseDate(date)
+			s.dates.subs = parseDate(date)
 		} else if date, ok := bytes.CutPrefix(args, []byte("marks ")); ok {
-			s.until.marks = parseDate(date)
+			s.dates.marks = parseDate(date)
 		} else {
 			return false
 		}
@@ -388,7 +386,7 @@ func (d *decoder) line(word string, args []byte) bool {
 }
 
 // appendSubs appends the lines of all subscriptions and folders in order.
-func appendSubs(b []byte, s *set) []byte {
+func appendSubs(b []byte, s *itemSet) []byte {
 	b = append(b, "subscriptions\n"...)
 	for _, it := range s.subs.Items() {
 		b = append(appendField(append(b, "item "...), []byte(it.Parent)), '\t')
@@ -412,11 +410,11 @@ func parseDate[T string | []byte](s T) time.Time {
 
 // appendMeta appends the lines of each commit: its number, the dates, and the withdrawn
 // feeds.
-func (st *store) appendMeta(b []byte, s *set) []byte {
+func (st *store) appendMeta(b []byte, s *itemSet) []byte {
 	b = fmt.Appendf(b, "commit %d\n", st.commits)
 	b = appendDate(b, "made", s.lastOwnEdit)
-	b = appendDate(b, "until subscriptions", s.until.subs)
-	b = appendDate(b, "until marks", s.until.marks)
+	b = appendDate(b, "until subscriptions", s.dates.subs)
+	b = appendDate(b, "until marks", s.dates.marks)
 	return fmt.Appendf(b, "withdrawn %s\n", s.withdrawn)
 }
 
@@ -427,7 +425,7 @@ func (st *store) room() int {
 }
 
 // writeAll replaces the file by one with a single commit.
-func (st *store) writeAll(s *set, base *baseline) error {
+func (st *store) writeAll(s *itemSet, base *baseline) error {
 	st.close()
 	st.step()
 	err := atomicfile.WritePrivateFrom(st.path, func(w io.Writer) error {
@@ -437,7 +435,7 @@ func (st *store) writeAll(s *set, base *baseline) error {
 		crc := crc32.New(castagnoli)
 		out := bufio.NewWriterSize(io.MultiWriter(w, crc), 1<<18) // keeps the first error
 		s.marks.write(out, false)
-		_, _ = out.Write(appendDate(nil, "complete", s.until.complete))
+		_, _ = out.Write(appendDate(nil, "complete", s.dates.complete))
 		s.marks.write(out, true)
 		_, _ = out.Write(base.appendAll(st.appendMeta(appendSubs(nil, s), s)))
 		if err := out.Flush(); err != nil {

@@ -85,7 +85,7 @@ func (r *run) plan(ctx context.Context, l *local, origins map[string]string) (*p
 		return nil, err
 	}
 	p := &plan{local: l}
-	waiting := r.meet(r.rep.set, r.rep.base, l)
+	waiting := r.matchEntries(r.rep.set, r.rep.base, l)
 	for _, n := range waiting {
 		p.waiting += n
 	}

@@ -164,8 +164,8 @@ type Rules struct {
 	Equal func(a, b *Item) bool
 }
 
-// Outcome is the result of merging an item.
-type Outcome struct {
+// MergeResult is the result of merging an item.
+type MergeResult struct {
 	Item *Item // the merged item; local itself if nothing changed
 	// Incoming reports that the incoming item won.
 	Incoming bool
@@ -199,7 +199,7 @@ func weight(it *Item) string {
 }
 
 // Merge merges an incoming item with the local one of the same id (section 4.4).
-func Merge(local, incoming *Item, r Rules) Outcome {
+func Merge(local, incoming *Item, r Rules) MergeResult {
 	// Steps 1 and 2.
 	order := Compare(incoming, local)
 	if order == 0 {
@@ -212,7 +212,7 @@ func Merge(local, incoming *Item, r Rules) Outcome {
 	// Step 3, and section 4.4.1.
 	concurrent := Concurrent(winner, loser, r)
 	detected := concurrent && (r.Strict || !r.equal(winner, loser))
-	out := Outcome{Item: winner, Incoming: winner == incoming, Detected: detected}
+	out := MergeResult{Item: winner, Incoming: winner == incoming, Detected: detected}
 	if r.Strict {
 		if detected {
 			out.Item = winner.with(reduce(append(slices.Clone(winner.Conflicts), loser.asConflict())), true)
@@ -242,8 +242,8 @@ func Concurrent(winner, loser *Item, r Rules) bool {
 }
 
 // mergeTie merges items with equal keys.
-func mergeTie(local, incoming *Item, r Rules) Outcome {
-	out := Outcome{Item: local}
+func mergeTie(local, incoming *Item, r Rules) MergeResult {
+	out := MergeResult{Item: local}
 	if r.Strict {
 		return out
 	}
