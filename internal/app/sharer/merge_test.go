@@ -71,10 +71,12 @@ func (v *value) sync(random io.Reader, now time.Time, peers ...*value) {
 	}
 	for _, p := range peers {
 		for _, doc := range p.documents() {
-			if v.set.mergeSubs(doc); doc.Kind == feedsync.RSS {
-				for _, it := range doc.Items() {
-					v.set.mergeMark(it)
-				}
+			if doc.Kind == feedsync.OPML {
+				v.set.mergeSubs(doc)
+				continue
+			}
+			for _, it := range doc.Items() {
+				v.set.mergeMark(it)
 			}
 		}
 	}

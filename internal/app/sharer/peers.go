@@ -49,13 +49,13 @@ func (e *CopiedError) Error() string {
 // renew is the hint for a [CopiedError].
 const renew = "lektor-share init --renew makes this lektor-dir an endpoint of its own"
 
-// peerUpdate holds the documents of a peer that have changed.
+// peerUpdate is the reading of a peer.
 type peerUpdate struct {
 	peer   peer
-	docs   []*feedsync.Document // in the order of merging
-	found  bool                 // the peer has published something
-	read   bool                 // at least one document has changed
-	broken []error              // errors of documents that could not be read to their end
+	found  bool    // the peer has published something
+	read   bool    // at least one document has changed
+	failed error   // a document could not be read at all
+	broken []error // errors of documents that could not be read to their end
 	record record
 }
 
@@ -104,79 +104,75 @@ func (e *brokenError) Error() string {
 }
 func (e *brokenError) Unwrap() error { return e.err }
 
-// fetchPeer reads the changed documents of a peer. If a document is broken, for example cut
-// off, the items before the break are used and missing items are not deletions. Its
-// validators and its until date are not recorded, so it is read again next time. If
-// documents are broken, fetchPeer returns the update and the errors; with any other error
-// the update is nil.
+// fetchPeer reads the changed documents of a peer, and merges them into the set. If a document is
+// broken, for example cut off, the items before the break are used and missing items are not deletions.
+// Its validators and its until date are not recorded, so it is read again next time. If documents are
+// broken, fetchPeer returns the update and the errors; with any other error the update is nil.
 func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
 	n := &peerUpdate{peer: p, record: x.record(p.name)}
-	if old := n.record; x.rep.lost || !old.isOf(p.place) {
+	rec := n.record
+	if x.rep.lost || !rec.isOf(p.place) {
 		n.record = newRecord(p.place)
-		n.record.Set("success", old.Get("success"))
-		n.record.Set("wrote", old.Get("wrote"))
+		n.record.Set("success", rec.Get("success"))
+		n.record.Set("wrote", rec.Get("wrote"))
+		rec = n.record
 	}
-	if err := tooSoon(p.place, n.record, x.now); err != nil {
+	if err := tooSoon(p.place, rec, x.now); err != nil {
 		return nil, err
 	}
-	n.record.Set("after", "")
-	if _, err := x.fetchDocument(ctx, n, subsFile); err != nil {
-		return nil, err
+	rec.Set("after", "")
+	x.fetchDocument(ctx, n, subsFile)
+	partial := x.fetchDocument(ctx, n, partialFile)
+	stale := partial != nil && x.needsComplete(partial, rec) // the recorded complete document is too old
+	if stale {
+		rec.forget(completeFile)
 	}
-	partial, err := x.fetchDocument(ctx, n, partialFile)
-	if err != nil {
-		return nil, err
-	}
-	switch broken := len(n.broken); {
-	case partial != nil && x.needsComplete(partial, n.record):
-		// The recorded complete document is too old.
-		n.record.forget(completeFile)
-		if _, err := x.fetchDocument(ctx, n, completeFile); err != nil {
-			return nil, err
-		}
-		if len(n.broken) > broken {
+	if broken := len(n.broken); stale || partial == nil && !rec.knows(partialFile) {
+		if x.fetchDocument(ctx, n, completeFile); stale && len(n.broken) > broken {
 			// The marks before the partial document are missing. Its until date is not
 			// recorded, so that the next run reads the complete document again.
-			n.record.forget(partialFile)
+			rec.forget(partialFile)
 			partial = nil
 		}
-	case partial == nil && !n.record.knows(partialFile):
-		if _, err := x.fetchDocument(ctx, n, completeFile); err != nil {
-			return nil, err
-		}
 	}
-	if partial != nil {
-		until := ""
-		if partial.Sharing != nil {
-			until = feedsync.FormatDate(partial.Sharing.Until)
-		}
-		n.record.Set("until", until)
-	}
-	n.updateRecord(x.now)
-	if !n.found {
+	switch {
+	case n.failed != nil:
+		return nil, n.failed
+	case !n.found:
 		return nil, errNothing
+	case partial != nil && partial.Sharing != nil:
+		rec.Set("until", feedsync.FormatDate(partial.Sharing.Until))
+	case partial != nil:
+		rec.Set("until", "")
+	}
+	// The date stays the same until a document changes.
+	if len(n.broken) == 0 && (n.read || rec.Get("success") == "") {
+		rec.Set("success", feedsync.FormatDate(x.now))
 	}
 	return n, errors.Join(n.broken...)
 }
 
-// fetchDocument reads a document of a peer. It returns nil if the document has not changed,
-// does not exist, or is broken.
-func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string) (*feedsync.Document, error) {
+// fetchDocument reads a document of a peer and merges it. It returns nil if the document has not
+// changed, does not exist, or is broken, and if one before it could not be read.
+func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string) *feedsync.Document {
+	if n.failed != nil {
+		return nil
+	}
 	data, err := x.transportAt(n.peer.place).read(ctx, name, n.record)
 	if err == errMissing {
-		return nil, nil
+		return nil
 	}
 	n.found = true
-	if err != nil || data == nil {
-		return nil, err
+	if n.failed = err; err != nil || data == nil {
+		return nil
 	}
 	kind := feedsync.RSS
 	if name == subsFile {
 		kind = feedsync.OPML
 	}
 	doc, bad, copied := x.parse(n.peer.name, data, kind, x.rep.set.mergeMark)
-	if copied != nil {
-		return nil, copied
+	if n.failed = copied; copied != nil {
+		return nil
 	}
 	if bad != nil && isURL(n.peer.place) && isPage(http.StatusOK, data) {
 		doc, bad = nil, errors.New(aPage)
@@ -188,15 +184,45 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 		for _, problem := range doc.Faults() {
 			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
 		}
-		n.docs, n.read = append(n.docs, doc), true
+		x.merge(n, doc)
 	}
 	if bad != nil {
 		// A broken document is read again next time.
 		n.record.forget(name)
 		n.broken = append(n.broken, &brokenError{name, bad, items})
-		return nil, nil
+		return nil
 	}
-	return doc, nil
+	return doc
+}
+
+// merge merges the subscriptions of a document, whose marks were merged when they were parsed, and
+// records its date and feeds.
+func (x *exchange) merge(n *peerUpdate, doc *feedsync.Document) {
+	n.read = true
+	own := n.peer.name == x.me // the set is lost, and this document restores it
+	if s := doc.Sharing; s != nil {
+		n.record.Set("wrote", feedsync.FormatDate(latest(parseDate(n.record.Get("wrote")), s.Until)))
+		if dates := &x.rep.set.dates; own && doc.Kind == feedsync.OPML {
+			dates.subs = latest(dates.subs, s.Until)
+		} else if own {
+			dates.marks = latest(dates.marks, s.Until)
+		}
+	}
+	if doc.Kind != feedsync.OPML {
+		return
+	}
+	var feeds []string
+	for _, it := range doc.Items() {
+		if !it.Deleted && !isFolder(it) && entryname.IsFeedHash(it.ID) {
+			feeds = append(feeds, it.ID)
+		}
+	}
+	n.record.Set("feeds", strings.Join(feeds, " "))
+	for _, id := range x.rep.set.mergeSubs(doc) {
+		if !own { // the user's own have no origin
+			x.origins[id] = n.peer.place
+		}
+	}
 }
 
 // parse parses a document of a kind, which came from a place. It passes marks to take one at a time, and
@@ -274,31 +300,6 @@ func (e *pauseError) Error() string {
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// updateRecord records when the peer wrote last, and which feeds it publishes.
-func (n *peerUpdate) updateRecord(now time.Time) {
-	wrote := parseDate(n.record.Get("wrote"))
-	for _, doc := range n.docs {
-		if doc.Sharing != nil && doc.Sharing.Until.After(wrote) {
-			wrote = doc.Sharing.Until
-		}
-		if doc.Kind != feedsync.OPML {
-			continue
-		}
-		var feeds []string
-		for _, it := range doc.Items() {
-			if !it.Deleted && !isFolder(it) && entryname.IsFeedHash(it.ID) {
-				feeds = append(feeds, it.ID)
-			}
-		}
-		n.record.Set("feeds", strings.Join(feeds, " "))
-	}
-	n.record.Set("wrote", feedsync.FormatDate(wrote))
-	// The date stays the same until a document changes.
-	if len(n.broken) == 0 && (n.read || n.record.Get("success") == "") {
-		n.record.Set("success", feedsync.FormatDate(now))
-	}
-}
-
 // read reads all peers and merges their documents. It continues after a peer that cannot be
 // read, and fails if another lektor-dir publishes as this endpoint.
 func (x *exchange) read(ctx context.Context, quiet bool) error {
@@ -330,23 +331,10 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 			}
 		}
 		if n != nil {
-			x.mergeUpdate(n)
 			x.updates = append(x.updates, n)
 		}
 	}
 	return x.overwritten(ctx)
-}
-
-// mergeUpdate merges the subscriptions of a peer into the set. Its marks were merged when they were read.
-func (x *exchange) mergeUpdate(n *peerUpdate) {
-	for _, doc := range n.docs {
-		for _, id := range x.rep.set.mergeSubs(doc) {
-			if n.peer.name != x.me { // x.me: these were the user's own
-				x.origins[id] = n.peer.place
-			}
-		}
-	}
-	n.docs = nil // free the memory; there may be many peers
 }
 
 // remember saves the records of the peers. The caller has saved the set.
@@ -373,14 +361,6 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	for _, e := range errlist.Errors(err) {
 		x.s.Report.Print(fmt.Errorf("%s: %w", x.me, e))
 	}
-	for _, doc := range n.docs {
-		if u := &x.rep.set.dates; doc.Sharing != nil && doc.Kind == feedsync.OPML {
-			u.subs = latest(u.subs, doc.Sharing.Until)
-		} else if doc.Sharing != nil {
-			u.marks = latest(u.marks, doc.Sharing.Until)
-		}
-	}
-	x.mergeUpdate(n)
 	x.rep.set.lastOwnEdit = x.rep.set.lastEdit(x.me)
 	x.rep.lastOwnEdit = x.rep.set.lastOwnEdit
 	if dryRun {

@@ -83,9 +83,6 @@ func (s *itemSet) replace(kind feedsync.Kind, it *feedsync.Item) {
 
 // mergeSubs merges the subscriptions of a peer. It returns the ids of those that are new or changed.
 func (s *itemSet) mergeSubs(doc *feedsync.Document) (changed []string) {
-	if doc.Kind != feedsync.OPML {
-		return nil
-	}
 	for _, c := range s.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
 		s.subsTouched = true
 		if c.Incoming {
