@@ -102,8 +102,23 @@ func TestUnchangedFeeds(t *testing.T) {
 	}
 }
 
-// In a store of an earlier version, an item of another program can be between the marks of a
-// feed, if its id begins with the feed's hash. It is published once, and is not a mark.
+// A feed with an entry whose name has no identity is always listed, since the entry's id may change
+// without its name.
+func TestEntriesWithoutIdentityAreListed(t *testing.T) {
+	all, _ := machines(t, "a")
+	a := all[0]
+	a.clock.now = time.Now()
+	subscribeAll(0, 2, a)
+	subscribeAll(1, 2, a)
+	if _, err := a.Entry(feedURL(0), "new", "1503674340.script.h", "id=urn:script"); err != nil {
+		t.Fatal(err)
+	}
+	a.settle(1)
+	a.settle(1)
+}
+
+// An item of another program can be between the marks of a feed, if its id begins with the feed's
+// hash. It is published once, and is not a mark.
 func TestForeignItemAmongMarks(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]

@@ -100,34 +100,23 @@ func (r *reader) local(ctx context.Context, base *baseline) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	readings := map[string]*stamp.Reading{}
 	for _, hash := range hashes {
 		if why := r.withheld(hash); why != "" {
 			l.withheld[hash] = why
 			continue
 		}
-		if r.subscription(l, hash); l.subs[hash] == nil {
-			continue
-		}
-		reading := r.begin(hash)
+		r.subscription(l, hash)
 		listed := base.sub(hash).listed
-		if now := digestOf(reading.Before); now != "" && !r.rule.Shared && strings.HasPrefix(listed, now+" ") {
-			l.unchanged[hash] = listed
+		now := digestOf(r.begin(hash).Before)
+		switch {
+		case l.withheld[hash] != "", !entryname.IsFeedHash(hash):
 			continue
-		}
-		readings[hash] = reading
-	}
-	for _, hash := range hashes {
-		if l.unchanged[hash] != "" || l.withheld[hash] != "" || !entryname.IsFeedHash(hash) {
+		case l.subs[hash] != nil && now != "" && !r.rule.Shared && strings.HasPrefix(listed, now+" "):
+			l.unchanged[hash] = listed
 			continue
 		}
 		if err := r.listFeed(ctx, l, hash); err != nil {
 			return nil, err
-		}
-		if reading := readings[hash]; reading != nil {
-			if now := digestOf(reading.End()); now != "" {
-				l.stamps[hash] = now
-			}
 		}
 	}
 	return l, nil
@@ -178,11 +167,12 @@ func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordi
 
 // listFeed lists the entries of a feed.
 func (r *reader) listFeed(ctx context.Context, l *local, feed string) error {
+	reading := r.begin(feed)
 	refs, err := listing(ctx, r.d, feed)
 	if err != nil {
 		return err
 	}
-	here := make(map[string]lektordir.Ref, len(refs))
+	here, stable := make(map[string]lektordir.Ref, len(refs)), l.subs[feed] != nil
 	for _, ref := range refs {
 		identity, err := r.identityOf(ref)
 		if err != nil {
@@ -191,9 +181,10 @@ func (r *reader) listFeed(ctx context.Context, l *local, feed string) error {
 		if identity != "" {
 			here[identity] = ref
 		}
-		if ref.Identity() == "" {
-			delete(l.stamps, feed) // the entry's id may change without its name
-		}
+		stable = stable && ref.Identity() != "" // an id may change without the name
+	}
+	if now := digestOf(reading.End()); now != "" && stable {
+		l.stamps[feed] = now
 	}
 	l.entries[feed] = here
 	return nil

@@ -234,19 +234,18 @@ const maxTrash = 100
 func guard(actions []action, base *baseline, l *local) (rest []action, errs []error) {
 	isEnd := func(a action) bool { return a.kind == unsubscribe }
 	isTrash := func(a action) bool { return a.kind == setFlags && strings.Contains(a.set, "T") }
-	count := func(is func(action) bool) (n int) {
-		for _, a := range actions {
-			if is(a) {
-				n++
-			}
+	ends, trashed, entries := 0, 0, 0
+	for _, a := range actions {
+		if isEnd(a) {
+			ends++
+		} else if isTrash(a) {
+			trashed++
 		}
-		return n
 	}
-	if ends := count(isEnd); len(l.subs) > 2 && 2*ends > len(l.subs) {
+	if len(l.subs) > 2 && 2*ends > len(l.subs) {
 		errs = append(errs, &ErrMany{"end", "subscriptions", ends, len(l.subs)})
 		actions = slices.DeleteFunc(actions, isEnd)
 	}
-	trashed, entries := count(isTrash), 0
 	if trashed <= maxTrash {
 		return actions, errs
 	}

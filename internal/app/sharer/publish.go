@@ -48,26 +48,20 @@ func (v view) subscriptions() *feedsync.Document {
 	return doc
 }
 
-// hiddenFolders returns the folders that hold only hidden feeds.
+// hiddenFolders returns, for each folder with feeds, whether all of them are hidden.
 func (v view) hiddenFolders() map[string]bool {
 	t := foldersOf(v.subs)
-	holds, shows := map[string]bool{}, map[string]bool{}
+	hidden := map[string]bool{}
 	for _, it := range v.subs.Items() {
 		if it.Deleted || isFolder(it) {
 			continue
 		}
 		for id := t.parent[it.ID]; id != ""; id = t.parent[id] {
-			if v.hide[it.ID] {
-				holds[id] = true
-			} else {
-				shows[id] = true
-			}
+			others, known := hidden[id]
+			hidden[id] = v.hide[it.ID] && (others || !known)
 		}
 	}
-	for id := range shows {
-		delete(holds, id)
-	}
-	return holds
+	return hidden
 }
 
 // writeMarks writes the complete document of marks, or, with newer, the partial one: marks
@@ -282,14 +276,8 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 // concernsOneDocument reports whether an error concerns a single document, so that the next may succeed.
 func concernsOneDocument(err error) bool {
 	e, ok := errors.AsType[*httpmsg.StatusError](err)
-	switch {
-	case !ok:
-		return false
-	case e.Status == http.StatusRequestEntityTooLarge, e.Status == http.StatusLocked,
-		e.Status == http.StatusInsufficientStorage:
-		return true
-	}
-	return false
+	return ok && slices.Contains([]int{http.StatusRequestEntityTooLarge, http.StatusLocked,
+		http.StatusInsufficientStorage}, e.Status)
 }
 
 // mayPass reports whether a later sync may succeed though the user does nothing here. The manual has

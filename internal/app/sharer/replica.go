@@ -67,7 +67,11 @@ func (r *run) relist(ctx context.Context, l *local) error {
 		entries := r.rep.base.entries(feed)
 		maps.DeleteFunc(l.entries[feed], func(identity string, ref lektordir.Ref) bool {
 			e, ok := entries[identity]
-			return !ok || e.at(ref) != e
+			if ok && e.at(ref) == e {
+				return false
+			}
+			delete(l.stamps, feed)
+			return true
 		})
 	}
 	return nil

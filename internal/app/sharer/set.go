@@ -71,16 +71,6 @@ func (s *itemSet) find(kind feedsync.Kind, id string) *feedsync.Item {
 	return s.marks.item(id)
 }
 
-// replace adds an item, or replaces the one with the same id.
-func (s *itemSet) replace(kind feedsync.Kind, it *feedsync.Item) {
-	if kind == feedsync.OPML {
-		s.subs.Append(it)
-		s.subsTouched = true
-		return
-	}
-	s.marks.put(it)
-}
-
 // mergeSubs merges the subscriptions of a peer. It returns the ids of those that are new or changed.
 func (s *itemSet) mergeSubs(doc *feedsync.Document) (changed []string) {
 	for _, c := range s.subs.Merge(doc, feedsync.Rules{Equal: sameOutline}) {
@@ -144,7 +134,12 @@ func (s *itemSet) edited(kind feedsync.Kind, it *feedsync.Item, when time.Time) 
 	if when.After(s.lastOwnEdit) {
 		s.lastOwnEdit = when
 	}
-	s.replace(kind, it)
+	if kind == feedsync.OPML {
+		s.subs.Append(it)
+		s.subsTouched = true
+		return
+	}
+	s.marks.put(it)
 }
 
 // moment returns the time of an edit: now, or later if an earlier edit by this endpoint

@@ -110,7 +110,6 @@ type decoder struct {
 	*store
 	set     *itemSet
 	base    *baseline
-	order   []*feedsync.Item
 	done    []actionBlock // actions since the last commit
 	pending *actionBlock
 }
@@ -189,7 +188,6 @@ func (d *decoder) decode(data []byte) error {
 	}
 	d.finish()
 	d.base.lineFeed = ""
-	d.set.subs.Append(d.order...)
 	d.set.subs.Arrange()
 	return nil
 }
@@ -262,13 +260,10 @@ func (d *decoder) block(lines []byte) error {
 		}
 		d.pending = &actionBlock{f[0], f[1], tsv.UnescapeName([]byte(f[2])), rest}
 		return nil
-	case "done":
-		if d.pending != nil {
+	case "done", "failed":
+		if d.pending != nil && string(word) == "done" {
 			d.done = append(d.done, *d.pending)
 		}
-		d.pending = nil
-		return nil
-	case "failed":
 		d.pending = nil
 		return nil
 	}
@@ -332,13 +327,8 @@ func (d *decoder) lines(lines []byte) error {
 	return eachLine(lines, d.parse)
 }
 
+// parse applies a line, and reports whether it is valid.
 func (d *decoder) parse(word string, args []byte) bool {
-	return d.line(word, args) || d.base.parseLine(word, args)
-}
-
-// line applies a line of the set. It reports false for a line that does not belong to a
-// set.
-func (d *decoder) line(word string, args []byte) bool {
 	s := d.set
 	switch word {
 	case "mark":
@@ -348,27 +338,26 @@ func (d *decoder) line(word string, args []byte) bool {
 		}
 		return ok
 	case "subscriptions":
-		d.order = nil
+		s.subs = s.empty(feedsync.OPML)
 	case "item":
-		parent, text, ok := bytes.Cut(args, []byte{'\t'})
-		if !ok {
-			return false
-		}
+		parent, text, _ := bytes.Cut(args, []byte{'\t'})
 		it, err := feedsync.ReadItem(unescape(text))
 		if err != nil {
 			return false
 		}
 		it.Parent = tsv.Unescape(parent)
-		d.order = append(d.order, it)
+		s.subs.Append(it)
 	case "complete":
 		s.dates.complete = parseDate(args)
 		s.marks.published()
 	case "until":
-		if date, ok := bytes.CutPrefix(args, []byte("subscriptions ")); ok {
+		what, date, _ := bytes.Cut(args, []byte{' '})
+		switch string(what) {
+		case "subscriptions":
 			s.dates.subs = parseDate(date)
-		} else if date, ok := bytes.CutPrefix(args, []byte("marks ")); ok {
+		case "marks":
 			s.dates.marks = parseDate(date)
-		} else {
+		default:
 			return false
 		}
 	case "made":
@@ -380,7 +369,7 @@ func (d *decoder) line(word string, args []byte) bool {
 		d.commits = n
 		return err == nil
 	default:
-		return false
+		return d.base.parseLine(word, args)
 	}
 	return true
 }
