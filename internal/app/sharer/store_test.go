@@ -143,3 +143,32 @@ func TestLongLines(t *testing.T) {
 		t.Errorf("a line may have %d bytes, and a block that is cut off %d", longest, maxTorn)
 	}
 }
+
+// A mark whose line is invalid, though its checksum is right, is found when it is used. It counts as the
+// oldest version: it can be written, and a peer's version replaces it.
+func TestInvalidMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), storeFile)
+	id := stateID("39875aee1d270e42dd987cdfd5cad33c40fa37b1", "0000000000000001", 'S')
+	lines := "mark " + id + "\t\tmany\t1767225600/x\t\t<item><title>A</title></item>\ncomplete Thu, 01 Jan 2026 00:00:00 GMT\ncommit 1\n"
+	if err := os.WriteFile(path, appendBlock([]byte(storeHeader+"\n"), []byte(lines)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSet("me", time.Now())
+	if _, err := (&store{path: path}).load(s, &baseline{feeds: map[string]*baseFeed{}}); err != nil {
+		t.Fatal(err)
+	}
+	it := s.marks.item(id)
+	if it == nil || it.ID != id || it.Version != 1 || len(it.Append(nil)) == 0 {
+		t.Fatalf("it is %+v", it)
+	}
+	if again, ok := readMark(appendMark(nil, it)); !ok || again.ID != id {
+		t.Errorf("written and read again, it is %+v", again)
+	}
+	theirs, err := feedsync.Create(id, []byte("<item><title>B</title></item>"), time.Unix(1767225600, 0), "them")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.mergeMark(theirs); s.marks.item(id).Head().By != "them" {
+		t.Errorf("after the merge, it is %+v", s.marks.item(id))
+	}
+}
