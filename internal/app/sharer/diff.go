@@ -8,7 +8,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/internal/protocol/opml"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // edit is a change by the user since the baseline: of a folder, a feed, a flag of an entry,
@@ -65,26 +64,9 @@ func diff(base *baseline, l *local) []edit {
 			edits = append(edits, edit{kind: editFeed, feed: hash, sub: &d})
 		}
 	}
-	for _, feed := range slices.Sorted(maps.Keys(l.entries)) {
-		edits = append(edits, diffEntries(feed, base.entries(feed), l.entries[feed])...)
-	}
-	for _, feed := range slices.Sorted(maps.Keys(base.feeds)) {
-		// The removal of an entry in new/ counts as reading it. Other entries also expire.
-		f, sub := base.feeds[feed], l.subs[feed]
-		if sub == nil || !f.subscribed || l.unchanged[feed] != "" {
-			continue // entries may be missing because the feed was purged or ended
-		}
-		var gone []string
-		here, entries := l.entries[feed], base.entries(feed)
-		for identity, e := range entries {
-			if _, ok := here[identity]; !ok && e.unread {
-				gone = append(gone, identity)
-			}
-		}
-		slices.Sort(gone)
-		for _, identity := range gone {
-			edits = append(edits, edit{kind: editGone, feed: feed, identity: identity, key: entries.key(identity),
-				flag: 'S', set: true, text: &entryText{feedID: sub.ID, title: "An entry of " + sub.Title()}})
+	for _, feed := range union(base.feeds, l.entries) {
+		if l.unchanged[feed] == "" {
+			edits = append(edits, diffEntries(feed, base, l)...)
 		}
 	}
 	return edits
@@ -97,19 +79,30 @@ func union[A, B any](a map[string]A, b map[string]B) []string {
 	return slices.Compact(keys)
 }
 
-// diffEntries returns the edits of flags of a feed's entries.
-func diffEntries(feed string, base baseEntries, here map[string]lektordir.Ref) (edits []edit) {
+// diffEntries returns the edits of flags of a feed's entries. The removal of an entry in new/ counts as
+// reading it. Other entries also expire.
+func diffEntries(feed string, base *baseline, l *local) (edits []edit) {
+	entries, here := base.entries(feed), l.entries[feed]
 	for identity, ref := range here {
-		e := base[identity]
+		e := entries[identity]
 		before, now := e.flags, shared(ref)
 		if before == now {
 			continue
 		}
 		for _, c := range []byte(flags) {
-			had, has := strings.IndexByte(before, c) >= 0, strings.IndexByte(now, c) >= 0
-			if had != has {
+			if is := strings.IndexByte(now, c) >= 0; is != (strings.IndexByte(before, c) >= 0) {
 				edits = append(edits, edit{kind: editFlag, feed: feed, identity: identity,
-					key: cmp.Or(e.sharedAs, identity), flag: c, set: has})
+					key: cmp.Or(e.sharedAs, identity), flag: c, set: is})
+			}
+		}
+	}
+	// Entries of a feed that was purged or has ended are missing for another reason.
+	if sub := l.subs[feed]; sub != nil && base.sub(feed).subscribed {
+		for identity, e := range entries {
+			if _, ok := here[identity]; !ok && e.unread {
+				edits = append(edits, edit{kind: editGone, feed: feed, identity: identity,
+					key: cmp.Or(e.sharedAs, identity), flag: 'S', set: true,
+					text: &entryText{feedID: sub.ID, title: "An entry of " + sub.Title()}})
 			}
 		}
 	}

@@ -133,15 +133,19 @@ func (e *endpoint) record(name string) record {
 	return record{values.Parse(data, ' ')}
 }
 
-// newRecord returns an empty record for a place.
-func newRecord(place string) record {
+// recordOf returns the record of the documents at a place. If the record is of another place, or anew is
+// true, it has no documents.
+func (e *endpoint) recordOf(name, place string, anew bool) record {
+	old, id := e.record(name), digest([]byte(place))
+	if !anew && old.Get("place") == id {
+		return old
+	}
 	rec := record{values.New(' ')}
-	rec.Set("place", digest([]byte(place)))
+	rec.Set("place", id)
+	rec.Set("success", old.Get("success"))
+	rec.Set("wrote", old.Get("wrote"))
 	return rec
 }
-
-// isOf reports whether a record belongs to a place.
-func (r record) isOf(place string) bool { return r.Get("place") == digest([]byte(place)) }
 
 // knows reports whether a document was read.
 func (r record) knows(name string) bool {
@@ -182,14 +186,8 @@ func isThere(target string) error {
 	return nil
 }
 
-// published returns the record of the documents in the target. A record of another place is
-// ignored.
-func (e *endpoint) published() record {
-	if rec := e.record("../" + publishedFile); rec.isOf(e.home()) {
-		return rec
-	}
-	return newRecord(e.home())
-}
+// published returns the record of the documents in the target.
+func (e *endpoint) published() record { return e.recordOf("../"+publishedFile, e.home(), false) }
 
 // password returns a hint where to put the password for the target's server.
 func (e *endpoint) password() string {

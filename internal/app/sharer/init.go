@@ -64,7 +64,7 @@ func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 			return err
 		}
 	}
-	stay := moves && r.record("../"+publishedFile).isOf(old)
+	stay := moves && r.record("../"+publishedFile).Get("place") == digest([]byte(old))
 	if r.me == "" || o.Renew {
 		if r.me, err = newEndpoint(o.Name, r.me, o.Rand); err != nil {
 			return err

@@ -109,14 +109,8 @@ func (e *brokenError) Unwrap() error { return e.err }
 // Its validators and its until date are not recorded, so it is read again next time. If documents are
 // broken, fetchPeer returns the update and the errors; with any other error the update is nil.
 func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
-	n := &peerUpdate{peer: p, record: x.record(p.name)}
-	rec := n.record
-	if x.rep.lost || !rec.isOf(p.place) {
-		n.record = newRecord(p.place)
-		n.record.Set("success", rec.Get("success"))
-		n.record.Set("wrote", rec.Get("wrote"))
-		rec = n.record
-	}
+	rec := x.recordOf(p.name, p.place, x.rep.lost)
+	n := &peerUpdate{peer: p, record: rec}
 	if err := tooSoon(p.place, rec, x.now); err != nil {
 		return nil, err
 	}
