@@ -213,32 +213,6 @@ func isUnreadable(err error) bool {
 	return errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// present returns the identities in the names of a feed in new/, cur/ and tmp/, without
-// entries that are being deleted. The caller holds the feed's lock, so no entry is between
-// two directories.
-func present(d *lektordir.Dir, feed string) (map[string]bool, error) {
-	found := map[string]bool{}
-	for before := -1; before != len(found); {
-		before = len(found)
-		for _, place := range []string{"new", "cur", "tmp"} {
-			names, err := os.ReadDir(d.Join(place, feed))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-			for _, n := range names {
-				unique, info, _ := strings.Cut(n.Name(), ";")
-				if place == "tmp" && strings.HasPrefix(info, "gone") {
-					continue
-				}
-				if ref := (lektordir.Ref{Feed: feed, Unique: unique}); ref.Identity() != "" {
-					found[ref.Identity()] = true
-				}
-			}
-		}
-	}
-	return found, nil
-}
-
 // deletes returns a function that reports whether a program of lektor may have deleted entries of a
 // feed since the last commit. These programs leave the directories of feeds, and a trace in
 // etc/view.
@@ -253,7 +227,8 @@ func (r *reader) deletes() func(feed string) bool {
 }
 
 // absent returns those of the identities that are really gone: it lists the feed again
-// under its lock. If a fetcher holds the lock, it returns none.
+// under its lock, with entries in tmp/ that are not being deleted. If a fetcher holds the lock, it returns
+// none.
 func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, identities []string) ([]string, error) {
 	t, err := w.Begin(feed)
 	if errors.As(err, new(*commit.BusyError)) {
@@ -263,9 +238,15 @@ func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, iden
 		return nil, err
 	}
 	defer t.Close()
-	here, err := present(r.d, feed)
-	if err != nil {
+	here := map[string]bool{}
+	names, err := os.ReadDir(r.d.Join("tmp", feed))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
+	}
+	for _, n := range names {
+		if unique, info, _ := strings.Cut(n.Name(), ";"); !strings.HasPrefix(info, "gone") {
+			here[lektordir.Ref{Feed: feed, Unique: unique}.Identity()] = true
+		}
 	}
 	refs, err := listing(ctx, r.d, feed)
 	if err != nil {
