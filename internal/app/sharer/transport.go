@@ -65,6 +65,9 @@ func (p directory) read(_ context.Context, name string, rec record) ([]byte, err
 		return nil, nil
 	}
 	data, err := atomicfile.ReadIn(p.path, name, maxDocument)
+	if bad, ok := errors.AsType[*fs.PathError](err); ok && bad.Path == name {
+		bad.Path = path
+	}
 	rec.Set(name, current)
 	return data, err
 }
