@@ -623,9 +623,8 @@ var formats = []format{
 	{"list.HOST.UID.TERMINAL , Pa current.HOST.UID.TERMINAL", "a/etc/view/{list,current}.*", anEntry},
 	{"undo/UID.NUMBER", "a/etc/view/undo/*", `[a-z ]+\t` + moment + `|` + anEntry + `\t((new|cur)/[^/\t]+/[^/\t]+|tmp/[^/\t]+/[^/\t]+;gone)|` + aHash + `\t[a-z-]+\t` + aField + `\t` + aField},
 	{"replica", "a/etc/share/replica", `lektor-share 2|= ` + sumEnds + `|mark ` + aHash + `:[^\t\r]+\t(x\t[^\t\r]*|-?!?\t\d+\t[^\t\r]*\t[^\t\r]*\t[^\t\r]*)|subscriptions|item [^\t\r]*\t<outline [^\t\r]*|(complete|made|until subscriptions|until marks) [^\t\r]+ GMT|withdrawn [^\t\r]*|commit \d+|` +
-		`(feed|subscribed|of|end) [^ \t\r]+|alias [^\t\r]+|in [^\t\r]+|kept|journal \d+|entry ` + identity + ` (new|-[A-Za-z]*)( (-|` + identity + `)( [A-Za-z]+)?)?|gone ` + identity + `|doing [^ ]+ \d+\.\d+\.\d+\.\d+ [^\t\r]+|done|failed`},
+		`(feed|subscribed|of|end) [^ \t\r]+|alias [^\t\r]+|in [^\t\r]+|kept|journal \d+|listed( [0-9a-f]+ \d+)?|entry ` + identity + ` (new|-[A-Za-z]*)( (-|` + identity + `)( [A-Za-z]+)?)?|gone ` + identity + `|doing [^ ]+ \d+\.\d+\.\d+\.\d+ [^\t\r]+|done|failed`},
 	{"replica.commits", "a/etc/share/replica.commits", `\d+`},
-	{"listed", "a/etc/share/listed", `\d+ \d+ [^ ]+|` + aHash + ` [0-9a-f]+ \d+`},
 	{"read/$name", "a/etc/share/read/*", `(place|read|success|wrote|until|feeds|pause|subscriptions\.opml|state-all\.rss|state\.rss)[^ ]* ` + anyLine},
 	{"published", "a/etc/share/published", `(place|subscriptions\.opml|state-all\.rss|state\.rss) ` + anyLine},
 
@@ -670,7 +669,7 @@ func braces(pattern string) []string {
 }
 
 // withoutTexts are files of the table that need not have a text of others.
-var withoutTexts = strings.Fields(`seen handled properties date kind retry screen replica.commits listed * published complete missed {since,expires,next,notified} jobs`)
+var withoutTexts = strings.Fields(`seen handled properties date kind retry screen replica.commits * published complete missed {since,expires,next,notified} jobs`)
 
 // sum returns the checksum of a text.
 func sum(text string) string {

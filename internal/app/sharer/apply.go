@@ -58,7 +58,7 @@ func (a *applier) mark(act action) error {
 	// If the user has changed the entry meanwhile, the difference is an edit.
 	after := a.base.entries(act.feed)[act.identity].at(to)
 	lines := after.appendTo(fmt.Appendf(nil, "of %s\n", act.feed), act.identity)
-	err = a.store.act(ref.Path(), lines, func() error { return a.setFlags(ref, act) })
+	err = a.store.do(ref.Path(), lines, func() error { return a.setFlags(ref, act) })
 	if errors.Is(err, fs.ErrNotExist) {
 		a.waiting++ // another program moved the entry; the next sync marks it
 		return nil
@@ -146,7 +146,7 @@ func (a *applier) changeFile(kind actionKind, feed, rel string, after *feedstate
 	if s.subscribed, s.alias, s.categories = after != nil, "", nil; after != nil {
 		s.alias, s.categories = after.Alias, after.Categories
 	}
-	if err := a.store.act(rel, s.appendTo(nil, feed), do); err != nil {
+	if err := a.store.do(rel, s.appendTo(nil, feed), do); err != nil {
 		return err
 	}
 	if a.local.subs[feed] = after; after == nil {
