@@ -28,8 +28,8 @@ func (x *Index) Check(ctx context.Context, progress func(done, total int), probl
 		return 0, cmdline.Hint(errors.New("there is no index"), "lektor-view index builds one")
 	}
 	n, err := x.compare(ctx, progress, problem)
-	if kind(err) == broken {
-		problem("the file is damaged: " + err.Error())
+	if !transient(err) {
+		problem("the index cannot be used: " + err.Error())
 		err = nil
 	}
 	return n, err
@@ -45,12 +45,6 @@ func (x *Index) compare(ctx context.Context, progress func(done, total int), pro
 	begun := x.o.Clock()
 	if err := s.refresh(ctx, time.Time{}); err != nil {
 		return 0, err
-	}
-	r := s.c.query("PRAGMA quick_check(1)")
-	for r.next() {
-		if text := r.text(0); text != "ok" {
-			problem("the file is damaged: " + text)
-		}
 	}
 	c := &check{session: s, bags: newBags(nil), problem: problem, begun: begun, seen: map[*feed]bool{},
 		words: map[string][]uint32{}, refs: map[uint32]lektordir.Ref{}}
@@ -84,10 +78,9 @@ type check struct {
 
 	// words holds, for each word, the ids of the entries whose postings have to be checked.
 	// Checking many entries at once is much faster than one by one.
-	words  map[string][]uint32
-	pairs  int // number of pairs of a word and an entry
-	refs   map[uint32]lektordir.Ref
-	listed idSet // entries of the current word
+	words map[string][]uint32
+	pairs int // number of pairs of a word and an entry
+	refs  map[uint32]lektordir.Ref
 
 	done, total int
 	seen        map[*feed]bool
@@ -211,31 +204,19 @@ const manyPairs = 1 << 20
 // postings compares the words of entries with their words in the index.
 func (c *check) postings() {
 	bad := map[uint32]string{}
-	if c.listed == nil {
-		c.listed = make(idSet, c.next/64+1)
-	}
-	unknown := make(map[string]struct{}, len(c.words))
-	for w := range c.words {
-		unknown[w] = struct{}{}
-	}
-	c.known(unknown)
-	for _, w := range slices.Sorted(maps.Keys(c.words)) {
-		var ids []int64
-		c.withWord(w, func(id int64) {
-			ids = append(ids, id)
-			c.listed.add(id)
-		})
-		_, lacks := unknown[w]
-		for _, id := range c.words[w] {
-			switch {
-			case !c.listed.has(int64(id)):
+	for w, those := range c.words {
+		var ids []uint32 // in ascending order
+		c.withWord(w, func(id int64) { ids = append(ids, uint32(id)) })
+		for _, id := range those {
+			if _, ok := slices.BinarySearch(ids, id); !ok {
 				bad[id] = "some of its words are missing"
-			case lacks:
-				bad[id] = "the vocabulary lacks a word of it"
 			}
 		}
-		for _, id := range ids {
-			c.listed[id/64] = 0
+	}
+	forgetKnown(c.session, c.words)
+	for _, those := range c.words {
+		for _, id := range those {
+			bad[id] = "the vocabulary lacks a word of it"
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(bad)) {

@@ -1,13 +1,10 @@
 package index
 
 import (
-	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +12,7 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -26,20 +24,14 @@ import (
 // the version: files of another version are replaced.
 const (
 	application = 0x6c6b7472
-	version     = 8
+	version     = 9
 	pageSize    = 8192
-)
-
-// The user version of the file is the version and, times countsFrom, the number of commits
-// modulo countedCommits.
-const (
-	countsFrom     = 1 << 8
-	countedCommits = 1 << 23
 )
 
 // schema creates the tables. Times are in seconds since 1970. An entry's id is the rowid of its
 // words in the table words, which stores no text.
 var schema = []string{
+	fmt.Sprintf("PRAGMA page_size = %d", pageSize),
 	"PRAGMA auto_vacuum = INCREMENTAL",
 	"PRAGMA journal_mode = WAL",
 	"BEGIN IMMEDIATE",
@@ -73,9 +65,8 @@ var schema = []string{
 	"CREATE INDEX entry_young ON entry (id) WHERE young = 1",
 	"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii')",
 	"INSERT INTO words (words, rank) VALUES ('hashsize', 8000000)",
-	// The blocks of the vocabulary, and by class of three bytes in which of them these are.
+	// The vocabulary, a newline before and after each word.
 	"CREATE TABLE vocab (id INTEGER PRIMARY KEY, words BLOB NOT NULL)",
-	"CREATE TABLE gram (id INTEGER PRIMARY KEY, blocks BLOB NOT NULL)",
 }
 
 // The ways in which an entry is listed.
@@ -230,42 +221,8 @@ type session struct {
 	complaints []error
 }
 
-// errDamaged means that the checksum of a page of the file, or of its journal, is wrong.
-var errDamaged = errors.New("a checksum is wrong")
-
-// errForeign means that the file is of another program, or of another version.
-var errForeign = errors.New("it is not an index of this version")
-
-// header are the first bytes of the file, which have the same form in all versions. See
-// section 1.3 of SQLite's file format.
-type header []byte
-
-// header reads the header of the file. Missing bytes are zeros.
-func (x *Index) header() header {
-	h := make(header, 100)
-	if f, err := os.Open(x.path); err == nil {
-		defer f.Close()
-		_, _ = io.ReadFull(f, h)
-	}
-	return h
-}
-
-// ofAnotherVersion reports whether the file has another version of the index. Pages of other
-// versions need not have checksums.
-func (h header) ofAnotherVersion() bool {
-	return binary.BigEndian.Uint32(h[68:]) == application && binary.BigEndian.Uint32(h[60:])%countsFrom != version
-}
-
-// commits is the number of commits, modulo countedCommits.
-func (h header) commits() uint32 { return binary.BigEndian.Uint32(h[60:]) / countsFrom }
-
-// begin begins a transaction that may write. Each transaction increases the count in the header. So
-// it writes the first page, which a checkpoint writes first: see journalWhole.
-func (s *session) begin() {
-	s.c.exec("BEGIN IMMEDIATE")
-	r, _ := s.c.one("PRAGMA user_version")
-	s.c.exec(fmt.Sprintf("PRAGMA user_version = %d", (r.int(0)/countsFrom+1)%countedCommits*countsFrom+version))
-}
+// errForeign means that the file is of another program or version, or cut off.
+var errForeign = errors.New("it is not a whole index of this version")
 
 // open opens the file.
 func (x *Index) open() (*session, error) {
@@ -273,21 +230,12 @@ func (x *Index) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !fi.Mode().IsRegular() {
-		return nil, cmdline.Hint(errors.New("it is not a regular file"), "remove it")
+	if !fi.Mode().IsRegular() || fi.Size()%pageSize != 0 {
+		return nil, errForeign
 	}
 	unlock, err := x.hold(false)
 	if err != nil {
 		return nil, err
-	}
-	head := x.header()
-	if head.ofAnotherVersion() {
-		unlock()
-		return nil, errForeign
-	}
-	if whole, err := journalWhole(x.path+"-wal", head); err != nil || !whole {
-		unlock()
-		return nil, cmp.Or(err, errDamaged)
 	}
 	s := &session{x: x, unlock: unlock, src: -1}
 	switch fd, err := unix.Open(x.dir.Join("src"), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err {
@@ -314,7 +262,7 @@ func (x *Index) open() (*session, error) {
 		s.close()
 		return nil, err
 	}
-	if app.values == nil || ver.values == nil || app.int(0) != application || ver.int(0)%countsFrom != version {
+	if app.values == nil || ver.values == nil || app.int(0) != application || ver.int(0) != version {
 		s.close()
 		return nil, errForeign
 	}
@@ -336,30 +284,18 @@ func (s *session) close() {
 	}
 }
 
-// ailment is the state of the index that an error shows.
-type ailment uint8
-
-const (
-	fine    ailment = iota // nothing is wrong, it cannot be used now
-	trouble                // the system refuses access
-	broken                 // the file is unusable
-)
-
-func kind(err error) ailment {
+// transient reports whether an error says only that the file cannot be used now, so that it stays.
+func transient(err error) bool {
 	var busy *BusyError
 	var dir *dirError
-	switch {
-	case err == nil, errors.As(err, &busy), errors.As(err, &dir), errors.Is(err, errBehind),
-		errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fine
-	case errors.Is(err, errForeign), errors.Is(err, errDamaged), errors.Is(err, errInconsistent):
-		return broken
+	if err == nil || errors.As(err, &busy) || errors.As(err, &dir) || errors.Is(err, errBehind) ||
+		errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return true
 	}
 	switch code(err) {
-	case sqliteBusy, sqliteLocked, sqliteProtocol, sqliteReadOnly, sqliteCantOpen:
-		return fine
-	case 0, sqliteFull, sqliteIOErr:
-		return trouble
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
+		sqlite3.SQLITE_CANTOPEN:
+		return true
 	}
-	return broken
+	return false
 }

@@ -9,20 +9,18 @@
 // delivered, so only [Index.Build] checks whether one did. Odd entries are candidates for every
 // query: the caller has to read them.
 //
-// If the file is locked, damaged or another program's, the disk full, or the home read-only,
-// [Index.Look] returns nil, the directory has to be read, and one warning says what is wrong. A
-// damaged file is removed, and later queries begin it anew.
+// If the file is locked, or the home read-only, [Index.Look] returns nil, and the directory has to be read. A file
+// that fails in any other way, as it is damaged, another program's, or the disk full, is removed, with one warning;
+// later queries begin it anew. Nothing guards its bytes: if they are changed, answers may be wrong.
 //
-// Tokens and the tables: words.go, vocab.go, file.go. Updates:
-// package stamp, survey.go, update.go. Answers: needle.go, find.go. Pages with checksums:
-// checksum.go.
+// Tokens and the tables: words.go, vocab.go, file.go. Updates: package stamp, scan.go, update.go. Answers: lookup.go,
+// search.go.
 package index
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -186,21 +184,17 @@ func (x *Index) Missed(entries int) {
 // errBehind means that the index could not be brought up to date within the budget.
 var errBehind = errors.New("the index is behind")
 
-// Failed deals with an error of a Look or of a View: it warns once, if something is wrong, and
-// removes an unusable file.
+// Failed deals with an error of a Look or of a View: unless the file can be used later, it removes the file and
+// warns once.
 func (x *Index) Failed(err error) {
-	switch kind(err) {
-	case fine:
-	case broken:
-		what := fmt.Sprintf("is damaged (%v)", err)
-		if errors.Is(err, errForeign) {
-			what = "is of another version"
-		}
-		x.tell("the index %s %s: it was removed, and the directory is read until there is a new one", x.path, what)
-		_ = x.remove()
-	case trouble:
-		x.tell("the index %s cannot be used, and the directory was read: %v", x.path, err)
+	if transient(err) {
+		return
 	}
+	then := "it was removed, and the directory is read until there is a new one"
+	if x.remove() != nil {
+		then = "the directory was read"
+	}
+	x.tell("the index %s cannot be used (%v): %s", x.path, err, then)
 }
 
 func (x *Index) tell(format string, a ...any) {
@@ -223,7 +217,7 @@ func (x *Index) Build(ctx context.Context, progress func(done, total int)) error
 			}
 		}
 		err := x.build(ctx, progress)
-		if err != nil && ctx.Err() == nil && kind(err) == broken && !again {
+		if err != nil && ctx.Err() == nil && !transient(err) && !again {
 			if err := x.remove(); err != nil {
 				return err
 			}
@@ -255,7 +249,7 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	}
 	if !built {
 		s.merge(ctx)
-		s.begin()
+		s.c.exec("BEGIN IMMEDIATE")
 		s.c.setMeta("built", 1)
 		s.c.query("PRAGMA incremental_vacuum").drain()
 		s.c.exec("COMMIT")
@@ -270,7 +264,7 @@ func (s *session) merge(ctx context.Context) {
 	const pages = 2000
 	for step, more := -pages, true; more && s.c.err == nil && ctx.Err() == nil; step = pages {
 		before := s.changes()
-		s.begin()
+		s.c.exec("BEGIN IMMEDIATE")
 		s.c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", step)
 		s.c.exec("COMMIT")
 		more = s.changes()-before >= 2

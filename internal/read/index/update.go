@@ -48,7 +48,7 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
 	}
 	was := s.dataVersion()
 	s.c.exec("COMMIT")
-	s.begin()
+	s.c.exec("BEGIN IMMEDIATE")
 	if s.c.err != nil {
 		return s.c.err
 	}
@@ -235,7 +235,7 @@ func (u *update) late() bool { return !u.deadline.IsZero() && time.Now().After(u
 func (u *update) commitBatch() bool {
 	was := u.dataVersion()
 	u.c.exec("COMMIT")
-	u.begin()
+	u.c.exec("BEGIN IMMEDIATE")
 	return u.c.err != nil || u.dataVersion() == was
 }
 
