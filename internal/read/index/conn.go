@@ -145,11 +145,6 @@ func (r *rows) int(i int) int64 {
 
 func (r *rows) null(i int) bool { return r.value(i) == nil }
 
-func (r *rows) text(i int) string {
-	s, _ := r.value(i).(string)
-	return s
-}
-
 func (r *rows) blob(i int) []byte {
 	b, _ := r.value(i).([]byte)
 	return b

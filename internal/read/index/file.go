@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -8,15 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -37,8 +35,8 @@ var schema = []string{
 	"BEGIN IMMEDIATE",
 	fmt.Sprintf("PRAGMA application_id = %d", application),
 	fmt.Sprintf("PRAGMA user_version = %d", version),
-	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id), built, young
-	// (when one came that was perhaps being written, see upTime)
+	// path, top new and top cur (stamps), common (words), paired (id), built, young (when one came that was perhaps
+	// being written, see upTime)
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
 	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
 	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",
@@ -171,19 +169,12 @@ func (x *Index) create() error {
 		return err
 	}
 	for _, s := range schema {
-		if strings.HasPrefix(s, "PRAGMA") {
-			c.query(s).drain()
-		} else {
-			c.exec(s)
-		}
+		c.exec(s)
 	}
 	c.exec("INSERT INTO meta VALUES ('path', ?)", []byte(x.dir.Path()))
 	c.exec("COMMIT")
-	err = c.err
-	if cerr := c.close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
+	failed := c.close()
+	if err = cmp.Or(c.err, failed); err == nil {
 		err = os.Rename(made.path, x.path)
 	}
 	if err != nil {
@@ -203,20 +194,11 @@ type session struct {
 	x      *Index
 	unlock func()
 	c      *conn
-	src    int // the directory of feeds, open
+	src    *os.File // the directory of feeds; nil if there is none
 
 	feeds map[string]*feed // by hash
 	byID  map[int64]*feed
-	next  int64 // id of the next entry
-	// latest is the latest ctime of a feed's directory, in nanoseconds.
-	latest int64
-
-	wrote    bool // something had come or gone
-	thorough bool // whether files of entries were changed in place is looked at, too
-
-	tops *[2]stamp.Stamp // stamps of new/ and cur/ to store; nil if unchanged or too recent
-
-	progress func(done, total int) // nil except in a build
+	wrote bool // an update has written something
 	// complaints are errors for names that are not names of entries.
 	complaints []error
 }
@@ -237,14 +219,10 @@ func (x *Index) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{x: x, unlock: unlock, src: -1}
-	switch fd, err := unix.Open(x.dir.Join("src"), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err {
-	case nil:
-		s.src = fd
-	case unix.ENOENT:
-	default:
+	s := &session{x: x, unlock: unlock}
+	if s.src, err = openDir(x.dir.Join("src")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.close()
-		return nil, &dirError{&fs.PathError{Op: "open", Path: x.dir.Join("src"), Err: err}}
+		return nil, err
 	}
 	if s.c, err = connect(x.path); err != nil {
 		s.close()
@@ -258,13 +236,12 @@ func (x *Index) open() (*session, error) {
 	s.c.exec("PRAGMA cell_size_check = ON")
 	app, _ := s.c.one("PRAGMA application_id")
 	ver, _ := s.c.one("PRAGMA user_version")
-	if err := s.c.err; err != nil {
+	if app.int(0) != application || ver.int(0) != version {
+		err = errForeign
+	}
+	if err = cmp.Or(s.c.err, err); err != nil {
 		s.close()
 		return nil, err
-	}
-	if app.values == nil || ver.values == nil || app.int(0) != application || ver.int(0) != version {
-		s.close()
-		return nil, errForeign
 	}
 	return s, nil
 }
@@ -272,16 +249,9 @@ func (x *Index) open() (*session, error) {
 func (s *session) close() {
 	if s.c != nil {
 		_ = s.c.close()
-		s.c = nil
 	}
-	if s.src >= 0 {
-		_ = unix.Close(s.src)
-		s.src = -1
-	}
-	if s.unlock != nil {
-		s.unlock()
-		s.unlock = nil
-	}
+	_ = s.src.Close() // of nil, too
+	s.unlock()
 }
 
 // transient reports whether an error says only that the file cannot be used now, so that it stays.

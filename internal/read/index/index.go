@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
@@ -110,8 +111,7 @@ func (x *Index) Path() string { return x.path }
 
 // Exists reports whether the file exists.
 func (x *Index) Exists() bool {
-	_, err := os.Lstat(x.path)
-	return x.path != "" && err == nil
+	return x.path != "" && atomicfile.Exists(x.path)
 }
 
 // View is a snapshot of the index. One goroutine at a time may use it; only the Words of its hits
@@ -120,8 +120,10 @@ type View struct {
 	x *Index
 	s *session
 
-	mu      sync.Mutex // for the needles, and with them the connection
-	needles map[string]*needle
+	mu      sync.Mutex // for lookups, and with them the connection
+	lookups map[string]*lookup
+	vocab   [][]byte // the rows of the vocabulary, once they are read
+	size    int64    // no entry has this id or a greater one
 
 	known map[int64]*lektordir.Feed // by id; nil for one whose entries may say otherwise
 }
@@ -146,10 +148,11 @@ func (x *Index) Look(ctx context.Context) (entrystore.View, error) {
 	}
 	s, err := x.open()
 	if err == nil {
-		err = s.refresh(ctx, time.Now().Add(s.budget()))
+		err = s.refresh(ctx, time.Now().Add(s.budget()), false, nil)
 	}
 	if err == nil {
-		return &View{x: x, s: s, needles: map[string]*needle{}, known: map[int64]*lektordir.Feed{}}, nil
+		return &View{x: x, s: s, lookups: map[string]*lookup{}, size: s.nextID(), known: map[int64]*lektordir.Feed{}},
+			nil
 	}
 	if s != nil {
 		s.close()
@@ -166,8 +169,7 @@ func (s *session) budget() time.Duration {
 	if s.x.o.Budget != 0 {
 		return s.x.o.Budget
 	}
-	s.loadNext()
-	return max(defaultBudget, time.Duration(s.next)*budgetEach)
+	return max(defaultBudget, time.Duration(s.nextID())*budgetEach)
 }
 
 // Missed begins an index, which the next queries fill, if there is none and the directory that was
@@ -191,7 +193,9 @@ func (x *Index) Failed(err error) {
 		return
 	}
 	then := "it was removed, and the directory is read until there is a new one"
-	if x.remove() != nil {
+	if failed := x.remove(); errors.As(failed, new(*BusyError)) {
+		return // the process that uses it removes it
+	} else if failed != nil {
 		then = "the directory was read"
 	}
 	x.tell("the index %s cannot be used (%v): %s", x.path, err, then)
@@ -233,7 +237,6 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 		return err
 	}
 	defer s.close()
-	s.progress = progress
 	s.c.exec("PRAGMA cache_size = -8000")
 	// Pages that many batches change are checkpointed less often.
 	s.c.exec("PRAGMA wal_autocheckpoint = 8000")
@@ -241,8 +244,7 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	// The second round reads again the entries that perhaps were still being written in the
 	// first; if they are many, this would take a query too long.
 	for round := range 2 {
-		s.thorough = round == 0
-		if err := s.refresh(ctx, time.Time{}); err != nil {
+		if err := s.refresh(ctx, time.Time{}, round == 0, progress); err != nil {
 			return err
 		}
 		s.c.exec("COMMIT")

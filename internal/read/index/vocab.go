@@ -47,7 +47,7 @@ func (s *session) addWords(words map[string]struct{}) {
 
 // wordsWith returns the words of the vocabulary that have a piece in them, at their beginning or end if the segment
 // says so; ok is false if they are more than limit.
-func (s *session) wordsWith(seg segment, limit int) (words []string, ok bool) {
+func (v *View) wordsWith(seg segment, limit int) (words []string, ok bool) {
 	piece := []byte(seg.text)
 	if seg.start {
 		piece = append([]byte{'\n'}, piece...)
@@ -55,12 +55,17 @@ func (s *session) wordsWith(seg segment, limit int) (words []string, ok bool) {
 	if seg.end {
 		piece = append(piece, '\n')
 	}
-	r := s.c.query("SELECT words FROM vocab")
-	defer r.close()
-	for len(words) <= limit && r.next() {
-		words = wordsAround(words, r.blob(0), piece, limit)
+	if v.vocab == nil {
+		for r := v.s.c.query("SELECT words FROM vocab"); r.next(); {
+			v.vocab = append(v.vocab, r.blob(0))
+		}
 	}
-	return words, len(words) <= limit
+	for _, row := range v.vocab {
+		if words = wordsAround(words, row, piece, limit); len(words) > limit {
+			return words, false
+		}
+	}
+	return words, true
 }
 
 // wordsAround adds the words of a row that have a piece, until they are more than limit.

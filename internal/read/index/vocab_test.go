@@ -22,10 +22,9 @@ func FuzzWordsAround(f *testing.F) {
 		if inner := strings.Trim(piece, "\n"); inner == "" || strings.Contains(inner, "\n") {
 			return
 		}
-		b := newBag(nil)
-		b.add(text)
+		words, _ := tokens(nil, text)
 		row, want := "\n", []string(nil)
-		for _, w := range b.words {
+		for _, w := range words {
 			if row += w + "\n"; strings.Contains("\n"+w+"\n", piece) {
 				want = append(want, w)
 			}
@@ -108,12 +107,12 @@ func TestVocabulary(t *testing.T) {
 				}
 			}
 			slices.Sort(want)
-			got, ok := s.wordsWith(seg, 1<<20)
+			got, ok := (&View{s: s}).wordsWith(seg, 1<<20)
 			slices.Sort(got)
 			if !ok || !slices.Equal(got, want) {
 				t.Fatalf("%+v: %d words, not %d: %q, %q", seg, len(got), len(want), got[:min(5, len(got))], want[:min(5, len(want))])
 			}
-			if got, ok := s.wordsWith(seg, len(want)-1); ok && len(want) > 0 {
+			if got, ok := (&View{s: s}).wordsWith(seg, len(want)-1); ok && len(want) > 0 {
 				t.Fatalf("%+v: %d words with a limit of %d", seg, len(got), len(want)-1)
 			}
 		}
