@@ -288,7 +288,7 @@ func (f *search) chosen() (ids []int64, ok bool) {
 	return f.withFeeds(ids, feeds), true
 }
 
-// named reports whether the feed itself may have one of some needles.
+// named reports whether the feed itself may have a text of cover.
 func (f *search) named(feed *feed, cover []query.Needle) bool {
 	if feed.gone() || !slices.ContainsFunc(cover, func(c query.Needle) bool { return c.InFeed || c.ByFeed }) {
 		return false

@@ -17,10 +17,10 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// refresh brings the file up to date, and leaves a transaction open in which it is
-// read. After the deadline, unless that is zero, it keeps what it has done, and the
-// error is errBehind. If thorough is set, it also finds entries of which a file was changed in place. It calls report,
-// unless that is nil, with the number of entries that it has read, and of all that it has to read.
+// refresh brings the file up to date, and leaves a transaction open in which it is read. After the deadline, unless
+// that is zero, it keeps what it has done, and the error is errBehind. If thorough is set, it also finds entries of
+// which a file was changed in place. It calls report, unless that is nil, with the number of entries that it has read,
+// and of all that it has to read.
 func (s *session) refresh(ctx context.Context, deadline time.Time, thorough bool, report func(done, total int)) error {
 	err := errAgain
 	for err == errAgain {

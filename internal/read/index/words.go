@@ -67,22 +67,22 @@ type segment struct {
 	start, end bool
 }
 
-// segments yields the word characters of a folded text, in runs. A run at the end of a needle may
-// go on in the text that is searched.
-func segments(text string, needle bool, yield func(segment)) {
+// segments yields the word characters of a folded text, in runs. If the text is one that is searched for, a run at its
+// beginning or end may go on in the text that has it.
+func segments(text string, sought bool, yield func(segment)) {
 	from, was := 0, between
-	give := func(to int) {
+	end := func(to int) {
 		if was != between && from < to {
-			yield(segment{text[from:to], was, from > 0 || !needle, to < len(text) || !needle})
+			yield(segment{text[from:to], was, from > 0 || !sought, to < len(text) || !sought})
 		}
 	}
 	for i, r := range text {
 		if c := classOf(r); c != was {
-			give(i)
+			end(i)
 			from, was = i, c
 		}
 	}
-	give(len(text))
+	end(len(text))
 }
 
 // pieces yields the words of the index for a segment of a text.
