@@ -44,7 +44,6 @@ var doors = map[string][]string{
 	"github.com/charmbracelet":       {"internal/app/viewer/tui"},
 	"github.com/wlynxg/chardet":      {"internal/text/charset"},
 	"golang.org/x/crypto":            {"internal/app/hub", "internal/app/server/accounts"},
-	"modernc.org/libc":               {"internal/read/index"},
 	"modernc.org/sqlite":             {"internal/read/index", "internal/app/importer"},
 	"github.com/rivo/uniseg":         {"internal/content/htmltext"},
 	"github.com/microcosm-cc":        {"internal/content/htmlsafe"},

@@ -41,8 +41,6 @@ var later = map[string]bool{
 	"internal/feeds/feedstate.State":             true,
 	"internal/feeds/feedstate.Visit":             true,
 	"internal/read/entrystore.selecting":         true,
-	"internal/read/index.check":                  true,
-	"internal/read/index.update":                 true,
 	"scripts/dev/faults.crowd":                   true,
 }
 
