@@ -11,7 +11,7 @@ import (
 )
 
 // extrasFile is the file extras. Each line is the name of an extra, a tab, and its fields with
-// tabs between them, escaped by package tsv. An extra with several values has several lines.
+// tabs between them, escaped by package textfile. An extra with several values has several lines.
 // docs/weight.md explains why all extras are in one file.
 var extrasFile = value{field: Extras, name: "extras"}
 

@@ -183,7 +183,7 @@ func setCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "set",
 		Usage:     "change a setting of a feed, or print its settings",
-		ArgsUsage: "FEED [SETTING [VALUE…]|-]",
+		ArgsUsage: "FEED [SETTING [VALUE…]|-] | --undo -",
 		Description: `Settings are url, alias, interval, on-update, categories, headers, filter, private,
 history, keep, fulltext and paused.
 
@@ -194,6 +194,7 @@ Example:
 			&cli.BoolFlag{Name: "force",
 				Usage: "accept an interval of less than a minute, and with - every value that was printed"},
 			&cli.BoolFlag{Name: "raw", Usage: "print values as they are, even if they could harm a terminal"},
+			&cli.BoolFlag{Name: "undo", Usage: "take back the changes on standard input, for lektor-view undo"},
 			dryRunFlag(),
 		},
 		Action: cmdline.Run(fetcher.Set, "a feed", func(f *cmdline.Flags) fetcher.SetOptions {
@@ -201,11 +202,14 @@ Example:
 			o := fetcher.SetOptions{
 				Common: common(f), Feed: f.Args().First(),
 				Unset: f.Bool("unset"), DryRun: f.Bool("dry-run"), Force: f.Bool("force"), Raw: f.Bool("raw"),
+				Undo: f.Bool("undo"),
 			}
 			if len(args) > 0 {
 				o.Key, o.Values = args[0], args[1:]
 			}
 			switch {
+			case o.Undo && (o.Feed != "-" || len(args) > 0 || o.Unset):
+				f.Fail(cmdline.Usagef("--undo takes only -, for standard input"))
 			case o.Unset && len(args) != 1:
 				f.Fail(cmdline.Usagef("--unset takes a feed and one setting"))
 			case len(o.Values) > 1 && o.Key != "headers" && o.Key != "categories":

@@ -132,11 +132,15 @@ func TestTUISubscriptions(t *testing.T) {
 		t.Errorf("subscribed to %q", got)
 	}
 	r.Keys("u")
-	r.see(t, `was taken back`)
+	r.see(t, `rm of .*: 1 subscription taken back`)
 	if got := fetch("set", "Kappa", "headers"); got != "X-Key: secret\n" {
 		t.Errorf("headers %q", got)
 	}
-	fetch("set", "--unset", "Kappa", "headers")
+	r.Keys("u") // the headers of lektor-fetch
+	r.see(t, `set of .*: 1 setting taken back`)
+	if got := fetch("set", "Kappa", "headers"); got != "" {
+		t.Errorf("headers %q", got)
+	}
 	r.Keys("u")
 	r.gone(t, `Kappa`)
 	r.Keys("E")
@@ -165,7 +169,7 @@ func TestTUIUndoSubscribe(t *testing.T) {
 	r.see(t, `/one: subscribed \(Yota\)`)
 	r.gone(t, `secret`)
 	r.Keys("u")
-	r.see(t, `was taken back`)
+	r.see(t, `add of .*: 1 subscription taken back`)
 	if got := fetch("ls", "-o", "alias"); got != "Mine\n" {
 		t.Errorf("subscribed to %q", got)
 	}

@@ -621,11 +621,10 @@ var formats = []format{
 	{"ruled", "a/etc/view/ruled", `(todo|run|seen|later|done)\t[^\t\r/]+/[^\t\r/]+(\t\d+)?`},
 	{"labels", "a/etc/view/labels", `[a-z]?\t[^\t\r]+`},
 	{"list.HOST.UID.TERMINAL , Pa current.HOST.UID.TERMINAL", "a/etc/view/{list,current}.*", anEntry},
-	{"undo/UID.NUMBER", "a/etc/view/undo/*", `[a-z ]+\t` + moment + `|` + anEntry + `\t((new|cur)/[^/\t]+/[^/\t]+|tmp/[^/\t]+/[^/\t]+;gone)`},
+	{"undo/UID.NUMBER", "a/etc/view/undo/*", `[a-z ]+\t` + moment + `|` + anEntry + `\t((new|cur)/[^/\t]+/[^/\t]+|tmp/[^/\t]+/[^/\t]+;gone)|` + aHash + `\t[a-z-]+\t` + aField + `\t` + aField},
 	{"replica", "a/etc/share/replica", `lektor-share 2|= ` + sumEnds + `|mark ` + aHash + `:[^\t\r]+\t(x\t[^\t\r]*|-?!?\t\d+\t[^\t\r]*\t[^\t\r]*\t[^\t\r]*)|subscriptions|item [^\t\r]*\t<outline [^\t\r]*|(complete|made|until subscriptions|until marks) [^\t\r]+ GMT|withdrawn [^\t\r]*|commit \d+|` +
-		`(feed|subscribed|of|end) [^ \t\r]+|alias [^\t\r]+|in [^\t\r]+|kept|journal \d+|entry ` + identity + ` (new|-[A-Za-z]*)( (-|` + identity + `)( [A-Za-z]+)?)?|gone ` + identity + `|doing [^ ]+ \d+\.\d+\.\d+\.\d+ [^\t\r]+|done|failed`},
+		`(feed|subscribed|of|end) [^ \t\r]+|alias [^\t\r]+|in [^\t\r]+|kept|journal \d+|listed( [0-9a-f]+ \d+)?|entry ` + identity + ` (new|-[A-Za-z]*)( (-|` + identity + `)( [A-Za-z]+)?)?|gone ` + identity + `|doing [^ ]+ \d+\.\d+\.\d+\.\d+ [^\t\r]+|done|failed`},
 	{"replica.commits", "a/etc/share/replica.commits", `\d+`},
-	{"listed", "a/etc/share/listed", `\d+ \d+ [^ ]+|` + aHash + ` [0-9a-f]+ \d+`},
 	{"read/$name", "a/etc/share/read/*", `(place|read|success|wrote|until|feeds|pause|subscriptions\.opml|state-all\.rss|state\.rss)[^ ]* ` + anyLine},
 	{"published", "a/etc/share/published", `(place|subscriptions\.opml|state-all\.rss|state\.rss) ` + anyLine},
 
@@ -653,7 +652,7 @@ var formats = []format{
 }
 
 // others are the items of lektor-state(5) that are no lines with texts of others, or are yours.
-var others = strings.Split(`etc/fetch/lock/$feed|tmp/$feed/;purge|etc/fetch/taken/$feed|etc/fetch/spool/$feed/|etc/fetch/pages/$feed/|complete|etc/view/|src/$feed/etc/history|etc/view/undo|expired|follow|query/NAME|rules|schemes|keys|endpoint|target|headers|peers/$name|lock`, "|")
+var others = strings.Split(`etc/fetch/lock/$feed|etc/fetch/commands|tmp/$feed/;purge|etc/fetch/taken/$feed|etc/fetch/spool/$feed/|etc/fetch/pages/$feed/|complete|etc/view/|src/$feed/etc/history|etc/view/undo|expired|follow|query/NAME|rules|schemes|keys|endpoint|target|headers|peers/$name|lock`, "|")
 
 // braces returns the patterns of a pattern with lists in braces.
 func braces(pattern string) []string {
@@ -670,7 +669,7 @@ func braces(pattern string) []string {
 }
 
 // withoutTexts are files of the table that need not have a text of others.
-var withoutTexts = strings.Fields(`seen handled properties date kind retry screen replica.commits listed * published complete missed {since,expires,next,notified} jobs`)
+var withoutTexts = strings.Fields(`seen handled properties date kind retry screen replica.commits * published complete missed {since,expires,next,notified} jobs`)
 
 // sum returns the checksum of a text.
 func sum(text string) string {

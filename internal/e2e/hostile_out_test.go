@@ -327,8 +327,7 @@ func hostileScripts(t *testing.T, dir string, entries int) {
 
 // hostileViewer runs the sample viewer, which moves all remaining entries.
 func hostileViewer(t *testing.T, dir string) {
-	script := must.Get(filepath.Abs(samples + "/lektor-digest"))
-	digest := run(t, "sh", dir, script)
+	digest := run(t, "sh", dir, "lektor-digest")
 	if strings.Count(digest, "In feed ") < 2 || len(glob(t, dir, "new/*/*")) > 0 {
 		t.Errorf("lektor-digest: %.500q", digest)
 	}

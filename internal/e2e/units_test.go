@@ -96,7 +96,7 @@ func TestUnitsOfAnotherDir(t *testing.T) {
 			return cmd.ProcessState.ExitCode(), string(out)
 		}
 		if status, out := run(`umask 022; mkdir -p ~/sync; echo x | lektor-fetch put --feed-id urn:x:f --id urn:x:1 --title One
-lektor-fetch add --no-fetch --as-is ` + feed.URL + `; mkdir "$LEKTORDIR/etc/view"; echo 'is:unread -> read' >"$LEKTORDIR/etc/view/rules"
+lektor-fetch add --no-fetch --as-is ` + feed.URL + `; mkdir -p "$LEKTORDIR/etc/view"; echo 'is:unread -> read' >"$LEKTORDIR/etc/view/rules"
 lektor-share init ~/sync`); status != 0 {
 			t.Fatal(status, out)
 		}

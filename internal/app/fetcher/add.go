@@ -23,6 +23,7 @@ import (
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -83,6 +84,7 @@ func Add(ctx context.Context, o AddOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer end()
+	defer r.recording(s, "add")()
 	if s.InIsTerminal() && s.ErrIsTerminal() && !slices.Contains(o.Sources, "-") {
 		o.choose = chooser(s)
 	}
@@ -142,6 +144,12 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 		err = fmt.Errorf("%s: not subscribed: %w", feedurl.Public(a.URL), err)
 		fallthrough
 	case err != nil:
+		var several *SeveralError
+		if o.Steps && errors.As(err, &several) {
+			for _, l := range several.Feeds {
+				fmt.Fprintf(s.Out, "feed\t%s\t%s\n", termsafe.Line(l.URL), termsafe.Line(l.Title))
+			}
+		}
 		s.Report.Print(addHint(err))
 		return Added{}
 	case a.Already:
@@ -156,7 +164,11 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 	if fetched {
 		line += ", " + humanize.Count(a.Summary.New+a.Summary.Updated, "entry")
 	}
-	s.Report.Info("%s", line)
+	if o.Steps {
+		fmt.Fprintf(s.Out, "done\t%s\n", termsafe.Line(line))
+	} else {
+		s.Report.Info("%s", line)
+	}
 	if fetched && !o.History && history.Of(r.Dir, a.Hash).Linked().Prev != "" {
 		s.Report.Info("%s: it has archives; lektor-fetch history fetches them", feedurl.Public(a.URL))
 	}
@@ -308,9 +320,9 @@ func (f *search) subscribe(ctx context.Context) (Added, error) {
 	added, err := subscriptions.Add(r.Writer, r.Dir, &subscriptions.Subscription{
 		ID: f.url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private,
 		Paused: o.Paused, Origin: f.origin,
-	}, subscriptions.AddOptions{Headers: o.headers()})
+	}, subscriptions.AddOptions{Headers: o.headers(), Record: r.record})
 	if err == nil && added && o.FullText {
-		err = subscriptions.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on")
+		err = subscriptions.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on", nil)
 	}
 	if err == nil && f.page != nil {
 		err = recordPageESS(r.Dir, a.Hash, &f.page.Result, f.page.chosen)

@@ -64,6 +64,7 @@ func Edit(ctx context.Context, o EditOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer end()
+	defer r.recording(s, "edit")()
 	shown, text, err := r.editable()
 	if err != nil {
 		return err
@@ -368,7 +369,9 @@ func (e *edit) apply(ctx context.Context, lines []editLine) error {
 			e.s.Report.Warn("%s: it stays, since its new URL could not be added", feedurl.Public(l.url))
 			continue
 		}
-		e.each(ctx, l, "unsubscribed", func() error { return subscriptions.Remove(e.r.Writer, e.r.Dir, l.hash) })
+		e.each(ctx, l, "unsubscribed", func() error {
+			return subscriptions.Remove(e.r.Writer, e.r.Dir, l.hash, e.r.record)
+		})
 	}
 	switch {
 	case ctx.Err() != nil && len(e.failed) > 0:
@@ -427,8 +430,8 @@ func (e *edit) change(from, to editLine) error {
 	}
 	if !slices.Equal(from.folders, to.folders) {
 		folders := mergeFolders(sub.Categories, from.folders, to.folders)
-		if err := subscriptions.SetForced(e.r.Writer, d, from.hash, "categories", strings.Join(folders,
-			"\n")); err != nil {
+		if err := subscriptions.SetForced(e.r.Writer, d, from.hash, "categories", strings.Join(folders, "\n"),
+			e.r.record); err != nil {
 			return err
 		}
 	}
@@ -436,9 +439,9 @@ func (e *edit) change(from, to editLine) error {
 	case from.title == to.title:
 		return nil
 	case to.title == "" || to.title == termsafe.Line(sub.Name):
-		return subscriptions.Unset(e.r.Writer, d, from.hash, "alias")
+		return subscriptions.Unset(e.r.Writer, d, from.hash, "alias", e.r.record)
 	}
-	return subscriptions.SetForced(e.r.Writer, d, from.hash, "alias", to.title)
+	return subscriptions.SetForced(e.r.Writer, d, from.hash, "alias", to.title, e.r.record)
 }
 
 // mergeFolders returns the folders of an edited line, in its order, and then those that another

@@ -127,7 +127,7 @@ func newFullBench(t *testing.T, o Options) *fullBench {
 	b.Runner, b.site, b.log = setup(t, o)
 	b.extract = inProcess
 	b.hash = subscribeTo(t, b.Runner, b.site.URL("/feed"))[0]
-	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "fulltext", "on"))
+	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "fulltext", "on", nil))
 	return b
 }
 
@@ -430,11 +430,11 @@ func TestFullTextChanges(t *testing.T) {
 	}
 	// If fulltext is set later, it applies to new entries only, unless the user asks for older
 	// ones.
-	must.Do(subscriptions.Unset(b.Writer, b.Dir, b.hash, "fulltext"))
+	must.Do(subscriptions.Unset(b.Writer, b.Dir, b.hash, "fulltext", nil))
 	b.shows(item{"plain", "/plain", lede}, item{"it", "/p", lede + " Corrected again."})
 	b.site.Handle("/plain", page(append([]string{"Plain."}, story...)...))
 	b.update()
-	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "fulltext", "on"))
+	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "fulltext", "on", nil))
 	b.shows(item{"new", "/new", lede}, item{"plain", "/plain", lede})
 	b.site.Handle("/new", page(append([]string{"New."}, story...)...))
 	b.update()
@@ -524,8 +524,8 @@ func TestFullTextSecrets(t *testing.T) {
 	b := newFullBench(t, Options{})
 	other := must.Get(server.New("127.0.0.2"))
 	defer other.Close()
-	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "headers", "Cookie: paid=yes"))
-	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "url", strings.Replace(b.site.URL("/feed"), "://", "://ann:pw@", 1)))
+	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "headers", "Cookie: paid=yes", nil))
+	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "url", strings.Replace(b.site.URL("/feed"), "://", "://ann:pw@", 1), nil))
 	b.site.Handle("/own", page(append([]string{"Own."}, story...)...))
 	b.site.Handle("/away", to(other.URL("/from")))
 	other.Handle("/from", page(append([]string{"From."}, story...)...))
@@ -553,7 +553,7 @@ func TestFullTextSources(t *testing.T) {
 	var o Options
 	b := newFullBench(t, o)
 	b.site.Handle("/p", page(story...))
-	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "filter", "sed s/Bridge/River/"))
+	must.Do(subscriptions.Set(b.Writer, b.Dir, b.hash, "filter", "sed s/Bridge/River/", nil))
 	b.shows(item{"Bridge", "/p", lede})
 	b.update()
 	if e := b.entries()["River"]; e == nil || e.FullText.URL == "" {
@@ -571,7 +571,7 @@ func TestFullTextSources(t *testing.T) {
 		r, _, l := setup(t, o)
 		r.extract = inProcess
 		hash := subscribeTo(t, r, "exec:cat "+file)[0]
-		must.Do(subscriptions.Set(r.Writer, r.Dir, hash, "fulltext", "on"))
+		must.Do(subscriptions.Set(r.Writer, r.Dir, hash, "fulltext", "on", nil))
 		if sum, err := r.Update(context.Background(), Selection{Reason: Forced}); err != nil || sum.New != 1 {
 			t.Fatalf("%v, %v\n%s", sum, err, l)
 		}

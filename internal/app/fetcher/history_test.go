@@ -183,7 +183,7 @@ func TestBaseline(t *testing.T) {
 		t.Error(got)
 	}
 	// While history is off, only archives are missed; they come when it is on again.
-	if err := subscriptions.Set(r.Writer, r.Dir, hash, "history", "off"); err != nil {
+	if err := subscriptions.Set(r.Writer, r.Dir, hash, "history", "off", nil); err != nil {
 		t.Fatal(err)
 	}
 	chain(s, 6)
@@ -191,7 +191,7 @@ func TestBaseline(t *testing.T) {
 	if got := asked(s); got != "/feed" {
 		t.Error(got)
 	}
-	if err := subscriptions.Unset(r.Writer, r.Dir, hash, "history"); err != nil {
+	if err := subscriptions.Unset(r.Writer, r.Dir, hash, "history", nil); err != nil {
 		t.Fatal(err)
 	}
 	update(t, r, again)
@@ -251,7 +251,7 @@ func TestOfAWalk(t *testing.T) {
 	far.Handle("/1", server.Doc("", server.RSS("Old", 0, 1)))
 	u := strings.Replace(s.URL("/feed"), "http://", "http://ann:s3cret@", 1)
 	hash := subscribeTo(t, r, u)[0]
-	if err := subscriptions.Set(r.Writer, r.Dir, hash, "headers", "X-Token: t0ken"); err != nil {
+	if err := subscriptions.Set(r.Writer, r.Dir, hash, "headers", "X-Token: t0ken", nil); err != nil {
 		t.Fatal(err)
 	}
 	tree := func() string {
@@ -1050,7 +1050,7 @@ func TestWithoutGuid(t *testing.T) {
 		s.Handle("/2", doc(link("prev-archive", "/1"), item(2, "Two, older"), item(1, "One")))
 		s.Handle("/1", doc("", item(1, "One, older"), item(0, "Zero"), item(0, "Zero")))
 		hash := subscribeTo(t, r, s.URL("/feed"))[0]
-		if err := subscriptions.Set(r.Writer, r.Dir, hash, "on-update", policy); err != nil {
+		if err := subscriptions.Set(r.Writer, r.Dir, hash, "on-update", policy, nil); err != nil {
 			t.Fatal(err)
 		}
 		update(t, r, Selection{Feeds: []string{hash}, Want: Want{Archives: true}})

@@ -113,7 +113,7 @@ func TestPurgedMeanwhile(t *testing.T) {
 		asked = len(s.Requests("/feed"))
 		begun()
 		var none *lektordir.NotFoundError
-		if err := subscriptions.Set(r.Writer, r.Dir, entry.Feed, key, "3h"); !errors.As(err, &none) {
+		if err := subscriptions.Set(r.Writer, r.Dir, entry.Feed, key, "3h", nil); !errors.As(err, &none) {
 			t.Errorf("%s: %v", key, err)
 		}
 		gone(key)

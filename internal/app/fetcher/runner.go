@@ -18,12 +18,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fulltext"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
+	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -77,7 +80,8 @@ type Runner struct {
 	print   sync.Mutex
 	byURL   func() map[string]string // hashes of the subscriptions by URL, as of the first call
 	extract func(ctx context.Context, page []byte, url, contentType string) (*fulltext.Article, error)
-	missing sync.Once // warns once that the program that extracts articles is missing
+	record  subscriptions.Recorder // of the command, see recording; nil for others
+	missing sync.Once              // warns once that the program that extracts articles is missing
 
 	walkBatch int                // see the constant
 	pagesTime time.Duration      // see the constant
@@ -113,6 +117,18 @@ func (r *Runner) Close() error {
 	return err
 }
 
+// recording makes the runner record changes of subscriptions for undo. The caller must call end.
+func (r *Runner) recording(s *cmdline.Streams, command string) (end func()) {
+	m := undo.Moving(entrystore.New(r.Dir, r.now(), s), command)
+	var mu sync.Mutex
+	r.record = func(changes ...subscriptions.Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		m.Settings(changes...)
+	}
+	return m.Close
+}
+
 // recordDate records the Date of servers, which other programs use to detect a wrong clock.
 func (r *Runner) recordDate() {
 	// A missing or old record only makes the detection weaker.
@@ -126,6 +142,7 @@ func (r *Runner) Recover(ctx context.Context) {
 		r.report.Error("recovery: %v", err)
 	}
 	subscriptions.Sweep(r.Writer, r.Dir, r.now())
+	undo.ForgetSecrets(r.Dir, r.now())
 }
 
 // reportOutcome reports why a feed failed.

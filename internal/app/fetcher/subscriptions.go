@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -13,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/settings"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -37,7 +39,11 @@ func Remove(ctx context.Context, o RemoveOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer r.Close()
-	done, remove := "unsubscribed", func(hash, _ string) error { return subscriptions.Remove(r.Writer, d, hash) }
+	defer r.recording(s, "rm")()
+	done, remove := "unsubscribed", func(hash, _ string) error {
+		return subscriptions.Remove(r.Writer, d, hash,
+			r.record)
+	}
 	switch {
 	case o.Purge && o.DryRun:
 		done = "would be removed with its entries"
@@ -85,7 +91,7 @@ func (r *Runner) purge(ctx context.Context, hash, title string) error {
 	} else if err == nil {
 		t.Close()
 	}
-	return subscriptions.Purge(ctx, r.Writer, r.Dir, hash)
+	return subscriptions.Purge(ctx, r.Writer, r.Dir, hash, r.record)
 }
 
 // SetOptions are the options of [Set].
@@ -97,6 +103,7 @@ type SetOptions struct {
 	Unset, DryRun bool
 	Force         bool // allow an interval shorter than [settings.MinInterval], and with "-" every value
 	Raw           bool // print values as they are, even if they could harm a terminal
+	Undo          bool // take back the changes on standard input, lines of a journal of undo
 }
 
 // Set changes, removes or prints a setting of a feed, or prints all settings.
@@ -105,7 +112,10 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	if o.Key == "-" {
+	switch {
+	case o.Undo:
+		return o.takeBack(ctx, d, s)
+	case o.Key == "-":
 		return o.restore(ctx, d, s)
 	}
 	hash, err := subscriptions.FindAny(d, o.Feed)
@@ -143,10 +153,11 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer r.Close()
+	defer r.recording(s, "set")()
 	if o.Unset {
-		err = subscriptions.Unset(r.Writer, d, hash, o.Key)
+		err = subscriptions.Unset(r.Writer, d, hash, o.Key, r.record)
 	} else {
-		err = subscriptions.SetForced(r.Writer, d, hash, o.Key, value)
+		err = subscriptions.SetForced(r.Writer, d, hash, o.Key, value, r.record)
 		if err == nil && o.Key == "fulltext" && value == "on" {
 			warnFullText(s)
 		}
@@ -199,6 +210,7 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 		return err
 	}
 	defer r.Close()
+	defer r.recording(s, "set")()
 	set := subscriptions.SetForced
 	if o.Force {
 		set = subscriptions.Restore
@@ -208,14 +220,57 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 		if values[key] == "" || url != "" && (key == "url" || key == "origin") {
 			continue
 		}
-		if err := set(r.Writer, d, hash, key, values[key]); err != nil {
+		if err := set(r.Writer, d, hash, key, values[key], r.record); err != nil {
 			return entrystore.FeedHint(err)
 		}
 	}
 	if url == "" {
 		return nil
 	}
-	return entrystore.FeedHint(subscriptions.RestoreURL(r.Writer, d, hash, url, values["origin"]))
+	return entrystore.FeedHint(subscriptions.RestoreURL(r.Writer, d, hash, url, values["origin"], r.record))
+}
+
+// maxChanges limits the size of the changes that are taken back, those of a journal.
+const maxChanges = 64 << 20
+
+// takeBack takes back the changes on standard input. For each it prints the outcome, the hash of the feed and the
+// key, with tabs between them. An error of a feed does not keep others from being taken back.
+func (o SetOptions) takeBack(ctx context.Context, d *lektordir.Dir, s *cmdline.Streams) error {
+	text, err := input(ctx, s, "-", maxChanges)
+	if err != nil {
+		return err
+	}
+	var hashes []string
+	changes := map[string][]subscriptions.Change{}
+	for line := range strings.Lines(string(text)) {
+		c, ok := undo.ParseChange(strings.TrimSuffix(line, "\n"))
+		if !ok {
+			return errors.New("standard input: a line is not a change of a setting")
+		}
+		if changes[c.Hash] == nil {
+			hashes = append(hashes, c.Hash)
+		}
+		changes[c.Hash] = append(changes[c.Hash], c)
+	}
+	r, err := o.runner(s, d, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for _, hash := range slices.Backward(hashes) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		outcomes, err := subscriptions.TakeBack(r.Writer, d, hash, changes[hash], o.DryRun)
+		if err != nil {
+			s.Report.Print(err)
+			continue
+		}
+		for i, c := range changes[hash] {
+			fmt.Fprintf(s.Out, "%s\t%s\t%s\n", outcomes[i], hash, c.Key)
+		}
+	}
+	return nil
 }
 
 // print prints the lines of a setting, each after prefix.

@@ -627,7 +627,7 @@ func TestCommandsKnowTheirFeed(t *testing.T) {
 	tell := fmt.Sprintf(`printf '%%s\n' "$LEKTOR_URL" "$LEKTOR_FEED" "$LEKTOR_DIR" >>'%s'; `, out)
 	command := "exec:" + tell + "printf '<rss><channel><title>x</title></channel></rss>'"
 	hashes := subscribeTo(t, r, url, command)
-	if err := subscriptions.Set(r.Writer, r.Dir, hashes[0], "filter", tell+"cat"); err != nil {
+	if err := subscriptions.Set(r.Writer, r.Dir, hashes[0], "filter", tell+"cat", nil); err != nil {
 		t.Fatal(err)
 	}
 	for i, shown := range []string{s.URL("/feed"), command} {

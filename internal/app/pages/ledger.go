@@ -28,7 +28,7 @@ import (
 //	entry KEY SECONDS TITLE EXCERPT [images] LANGUAGE MARKS
 //	page PATH DIGEST BYTES
 //
-// A key, which has the file names of another program, is in the form of package tsv.
+// A key, which has the file names of another program, is in the form of package textfile.
 type ledger struct {
 	path  string
 	items map[string]*item   // by key

@@ -15,7 +15,7 @@ import (
 // mailLedger is the record of the entries that were delivered to a mailbox, in a file beside it.
 // So no entry is delivered again: neither one whose message a mail program moved or deleted, nor
 // one that its publisher corrected. A line is the feed and the unique name of an entry, with a
-// slash between them, in the form of package tsv. Lines are written and synced before the messages
+// slash between them, in the form of package textfile. Lines are written and synced before the messages
 // appear, and are never removed. A line that is cut off is ignored and truncated.
 //
 // The file is locked while the ledger is open.

@@ -19,7 +19,9 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/protocol/greader"
+	journals "github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 const (
@@ -126,6 +128,32 @@ func TestUndo(t *testing.T) {
 	}
 	if strings.Contains(f.flags(), "S") {
 		t.Error("entries are still read")
+	}
+}
+
+// The changes of subscriptions that a client makes are in the journal of its marks.
+func TestUndoSubscriptions(t *testing.T) {
+	f := newFixture(t)
+	f.post("edit-tag", "i", f.add(feedA, 100, "-").Long(), "a", read)
+	f.post("subscription/edit", "ac", "edit", "s", "feed/"+f.a, "t", "Mine")
+	f.post("subscription/edit", "ac", "unsubscribe", "s", "feed/"+f.a)
+	f.post("subscription/edit", "ac", "subscribe", "s", "feed/http://c.example/rss")
+	d, err := lektordir.Open(f.Path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := journals.Records(d)
+	if err != nil || len(records) != 1 {
+		t.Fatalf("%v, %v", records, err)
+	}
+	c, err := records[0].Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := f.a + "\talias\t\tMine\n" + f.a + "\turl\t" + feedA + "\t\n" +
+		testdir.Hash("http://c.example/rss") + "\turl\t\thttp://c.example/rss\\na client of lektor-serve\n"
+	if c.Lines() != want || len(c.Moves) != 1 || c.Invalid > 0 {
+		t.Errorf("%d moves, %d invalid lines, and\n%swant\n%s", len(c.Moves), c.Invalid, c.Lines(), want)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/protocol/opml"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -58,6 +59,17 @@ func (c *request) edit(do func(*editor) error) error {
 	}
 	defer w.Close()
 	return do(&editor{v, w, c.r.Context(), c.opts.AllowPrivate})
+}
+
+// record records changes in the journal of undo that has the client's marks.
+func (e *editor) record(changes ...subscriptions.Change) {
+	lib := e.request.lib
+	lib.marking.Lock()
+	defer lib.marking.Unlock()
+	m := undo.Moving(e.store, "lektor-serve")
+	m.Continue(&lib.marks, e.request.auth)
+	defer m.Close()
+	m.Settings(changes...)
 }
 
 // Waiting for a feed that a fetcher has locked.
@@ -135,7 +147,7 @@ func (e *editor) subscribe(url, title string, folders []string) (hash string, er
 	sub := &subscriptions.Subscription{ID: url, Alias: feedfiles.OneField(title), Categories: folders, Origin: from,
 		Discover: true}
 	err = e.whenFree(func() error {
-		_, err := subscriptions.Add(e.w, e.dir, sub, subscriptions.AddOptions{})
+		_, err := subscriptions.Add(e.w, e.dir, sub, subscriptions.AddOptions{Record: e.record})
 		return err
 	})
 	if err != nil {
@@ -168,7 +180,7 @@ func checkFolders(folders []string) error {
 // unsubscribe ends the subscription of a feed. Its entries stay. A feed that another program
 // delivers is no longer shown.
 func (e *editor) unsubscribe(hash string) error {
-	return e.whenFree(func() error { return subscriptions.Remove(e.w, e.dir, e.present(hash)) })
+	return e.whenFree(func() error { return subscriptions.Remove(e.w, e.dir, e.present(hash), e.record) })
 }
 
 // change sets the title of a feed, unless it is empty, and its folders.
@@ -254,7 +266,7 @@ func (e *editor) set(hash, key, value string) error {
 	if err := settings.Check(key, value); err != nil {
 		return bad("%v", err)
 	}
-	return e.whenFree(func() error { return subscriptions.Set(e.w, e.dir, e.present(hash), key, value) })
+	return e.whenFree(func() error { return subscriptions.Set(e.w, e.dir, e.present(hash), key, value, e.record) })
 }
 
 // present returns the feed that a subscription has become while this request waited for it.

@@ -58,7 +58,7 @@ func (a *applier) mark(act action) error {
 	// If the user has changed the entry meanwhile, the difference is an edit.
 	after := a.base.entries(act.feed)[act.identity].at(to)
 	lines := after.appendTo(fmt.Appendf(nil, "of %s\n", act.feed), act.identity)
-	err = a.store.act(ref.Path(), lines, func() error { return a.setFlags(ref, act) })
+	err = a.store.do(ref.Path(), lines, func() error { return a.setFlags(ref, act) })
 	if errors.Is(err, fs.ErrNotExist) {
 		a.waiting++ // another program moved the entry; the next sync marks it
 		return nil
@@ -147,7 +147,7 @@ func (a *applier) changeFile(kind actionKind, feed, rel string, after *subscript
 	if s.subscribed, s.alias, s.categories = after != nil, "", nil; after != nil {
 		s.alias, s.categories = after.Alias, after.Categories
 	}
-	if err := a.store.act(rel, s.appendTo(nil, feed), do); err != nil {
+	if err := a.store.do(rel, s.appendTo(nil, feed), do); err != nil {
 		return err
 	}
 	if a.local.subs[feed] = after; after == nil {
@@ -163,7 +163,7 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	before := a.local.subs[act.feed]
 	if act.kind == unsubscribe {
 		return a.changeFile(act.kind, act.feed, feedfiles.URLPath(act.feed), nil,
-			func() error { return subscriptions.Remove(w, a.r.d, act.feed) })
+			func() error { return subscriptions.Remove(w, a.r.d, act.feed, nil) })
 	}
 	after := *before
 	path, key, value := feedfiles.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
@@ -185,9 +185,9 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	}
 	return a.changeFile(act.kind, act.feed, path, &after, func() error {
 		if value == "" && act.kind == setAlias {
-			return subscriptions.Unset(w, a.r.d, act.feed, key)
+			return subscriptions.Unset(w, a.r.d, act.feed, key, nil)
 		}
-		return subscriptions.Set(w, a.r.d, act.feed, key, value)
+		return subscriptions.Set(w, a.r.d, act.feed, key, value, nil)
 	})
 }
 

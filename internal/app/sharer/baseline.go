@@ -21,15 +21,14 @@ type baseline struct {
 	feeds    map[string]*baseFeed
 	changes  []byte // lines of changes since the last commit
 	lineFeed string // feed of the last line
-	lines    func(section, func(word string, args []byte) bool)
+	moved    bool   // the changes describe moves of files, which must be synced first
 }
 
 // baseFeed is the recorded state of a feed.
 type baseFeed struct {
 	baseSub
 	entries baseEntries
-	stored  section // entries of the store that are not in memory
-	later   []byte  // lines that follow stored
+	stored  []byte // lines of the store with entries that are not in entries yet
 }
 
 // baseEntries are the entries of a feed, by identity.
@@ -42,6 +41,9 @@ type baseSub struct {
 	categories []string
 	unshared   bool  // the set does not hold the user's last edit, see [feedsync.BoundError]
 	journal    int64 // size in bytes of the journal whose identities the marks already name
+	// listed is the stamp of the feed's directories for which its entries agree with set and baseline, a
+	// blank, and the number of marks without an entry here; "" if the feed must be listed.
+	listed string
 }
 
 // baseEntry is the recorded state of an entry: its shared flags, and whether it was in
@@ -69,19 +71,14 @@ func (b *baseline) entries(feed string) baseEntries {
 	if f == nil {
 		return nil
 	}
-	f.entries, f.stored, f.later = b.read(f), section{}, nil
-	return f.entries
-}
-
-// read returns the recorded entries of a feed, and does not keep them in memory.
-func (b *baseline) read(f *baseFeed) baseEntries {
-	if f.stored.size == 0 {
-		return f.entries
+	if len(f.stored) > 0 {
+		f.entries = make(map[string]baseEntry, bytes.Count(f.stored, []byte{'\n'}))
 	}
-	whole := &baseFeed{entries: map[string]baseEntry{}}
-	b.lines(f.stored, whole.parseLine)
-	_ = eachLine(f.later, whole.parseLine) // the decoder has parsed them
-	return whole.entries
+	for line := range bytes.Lines(f.stored) {
+		f.parseEntry(line[len(entryWord) : len(line)-1])
+	}
+	f.stored = nil
+	return f.entries
 }
 
 // key returns the identity under which the marks of an entry are shared.
@@ -118,12 +115,23 @@ func (b *baseline) setSub(hash string, s baseSub) {
 		f = &baseFeed{entries: map[string]baseEntry{}}
 		b.feeds[hash] = f
 	case f.subscribed == s.subscribed && f.alias == s.alias && f.unshared == s.unshared && f.journal == s.journal &&
-		slices.Equal(f.categories, s.categories):
+		f.listed == s.listed && slices.Equal(f.categories, s.categories):
 		return
 	}
-	f.baseSub = s
+	f.baseSub, b.moved = s, true
 	b.changes, b.lineFeed = s.appendTo(b.changes, hash), hash
 }
+
+// setListed records whether a feed must be listed, see [baseSub].
+func (b *baseline) setListed(feed, state string) {
+	if f := b.feeds[feed]; f.listed != state {
+		f.listed = state
+		b.line(feed, []byte(strings.TrimSpace("listed "+state)+"\n"))
+	}
+}
+
+// saved records that the store has all changes.
+func (b *baseline) saved() { b.changes, b.lineFeed, b.moved = nil, "", false }
 
 // line adds a line about a feed.
 func (b *baseline) line(feed string, line []byte) {
@@ -138,7 +146,7 @@ func (b *baseline) setEntry(feed, identity string, e baseEntry) {
 	if b.feeds[feed] == nil {
 		b.setSub(feed, baseSub{})
 	}
-	b.entries(feed)[identity] = e
+	b.entries(feed)[identity], b.moved = e, true
 	b.line(feed, e.appendTo(nil, identity))
 }
 
@@ -159,6 +167,7 @@ func (b *baseline) follow(l *local) {
 		case s.unshared || l.entries[hash] != nil:
 			b.setSub(hash, baseSub{unshared: s.unshared, journal: s.journal})
 		default:
+			b.moved = true
 			delete(b.feeds, hash)
 			b.changes, b.lineFeed = fmt.Appendf(b.changes, "end %s\n", hash), ""
 			continue
@@ -170,6 +179,7 @@ func (b *baseline) follow(l *local) {
 		entries := b.entries(hash)
 		for identity := range entries {
 			if _, ok := here[identity]; !ok && !l.unknown[entryID{hash, identity}] {
+				b.moved = true
 				delete(entries, identity)
 				b.line(hash, []byte("gone "+identity+"\n"))
 			}
@@ -183,6 +193,9 @@ func (b *baseline) follow(l *local) {
 				b.setEntry(feed, identity, e)
 			}
 		}
+		if f := b.feeds[feed]; f != nil {
+			f.pack()
+		}
 	}
 }
 
@@ -190,13 +203,18 @@ func (b *baseline) follow(l *local) {
 func (b *baseline) appendAll(to []byte) []byte {
 	for _, hash := range slices.Sorted(maps.Keys(b.feeds)) {
 		f := b.feeds[hash]
-		to = f.appendTo(to, hash)
-		entries := b.read(f)
-		for _, identity := range slices.Sorted(maps.Keys(entries)) {
-			to = entries[identity].appendTo(to, identity)
-		}
+		f.pack()
+		to = append(f.appendTo(to, hash), f.stored...)
 	}
 	return to
+}
+
+// pack turns the entries into lines, which take less memory.
+func (f *baseFeed) pack() {
+	for _, identity := range slices.Sorted(maps.Keys(f.entries)) {
+		f.stored = f.entries[identity].appendTo(f.stored, identity)
+	}
+	f.entries = map[string]baseEntry{}
 }
 
 // appendTo appends the lines of a feed, without its entries.
@@ -218,12 +236,18 @@ func (s baseSub) appendTo(b []byte, hash string) []byte {
 	if s.journal > 0 {
 		b = fmt.Appendf(b, "journal %d\n", s.journal)
 	}
+	if s.listed != "" {
+		b = fmt.Appendf(b, "listed %s\n", s.listed)
+	}
 	return b
 }
 
+// entryWord is the first word of the line of an entry.
+const entryWord = "entry "
+
 // appendTo appends the line of an entry. An earlier line names the feed.
 func (e baseEntry) appendTo(b []byte, identity string) []byte {
-	b = append(append(b, "entry "...), identity...)
+	b = append(append(b, entryWord...), identity...)
 	if e.unread {
 		b = append(b, " new"...)
 	} else {
@@ -258,15 +282,6 @@ func (b *baseline) parseLine(word string, rest []byte) bool {
 	if f == nil {
 		return false
 	}
-	if f.stored.size > 0 && (word == "entry" || word == "gone") {
-		f.later = fmt.Appendf(f.later, "%s %s\n", word, rest)
-		f = &baseFeed{entries: map[string]baseEntry{}} // to check the line
-	}
-	return f.parseLine(word, rest)
-}
-
-// parseLine reads a line about a feed. It reports whether it is valid.
-func (f *baseFeed) parseLine(word string, rest []byte) bool {
 	var err error
 	switch word {
 	case "alias":
@@ -277,9 +292,12 @@ func (f *baseFeed) parseLine(word string, rest []byte) bool {
 		f.unshared = true
 	case "journal":
 		f.journal, err = strconv.ParseInt(string(rest), 10, 64)
+	case "listed":
+		f.listed = string(rest)
 	case "gone":
-		delete(f.entries, string(rest))
+		delete(b.entries(b.lineFeed), string(rest))
 	case "entry":
+		b.entries(b.lineFeed)
 		return f.parseEntry(rest)
 	default:
 		return false

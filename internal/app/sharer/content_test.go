@@ -24,7 +24,7 @@ func TestContentIsCanonical(t *testing.T) {
 		id := "80af8e84e5ef7ae6b68acb8d1987e58e3e5731dd:0000000000000001:S"
 		sub := &subscriptions.Subscription{ID: text(), URL: text(), Name: text(), Alias: text(), Link: "http://a.example/" + text(), Categories: []string{text(), text(), text()}}
 		for _, content := range [][]byte{
-			markContent(id, 'S', &about{title: text(), link: "http://a.example/" + text(), feedID: text(), id: text()}),
+			markContent(id, 'S', &entryText{title: text(), link: "http://a.example/" + text(), feedID: text(), id: text()}),
 			content(sub), folderContent(text()), blankMark(id, 'S'),
 		} {
 			if got := feedsync.Canonical(content); got != string(content) {

@@ -8,27 +8,34 @@ import (
 
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/protocol/opml"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // edit is a change by the user since the baseline: of a folder, a feed, a flag of an entry,
 // or the removal of an entry.
 type edit struct {
-	kind     editKind
-	feed     string
-	before   *baseSub                    // feed: recorded subscription; nil if there was none
-	sub      *subscriptions.Subscription // feed: present subscription; nil if it has ended
-	from, to string                      // folder: its path before and after
+	kind editKind
+	feed string
 
-	identity string // entry: its own identity
-	key      string // entry: identity under which its marks are shared
-	ref      lektordir.Ref
-	flag     byte
-	set      bool
+	flag       byte
+	set        bool
+	unreadable bool   // its text could not be read
+	identity   string // entry: its own identity
+	key        string // entry: identity under which its marks are shared
+	text       *entryText
 
-	about about // entry: for the text of the mark
-	err   error // error of reading about
+	sub    *subEdit    // feed
+	folder *folderMove // folder
 }
+
+// subEdit is an edit of a subscription. before is the recorded one, nil if there was none, and now the present
+// one, nil if it has ended.
+type subEdit struct {
+	before *baseSub
+	now    *subscriptions.Subscription
+}
+
+// folderMove has the path of a folder before and after.
+type folderMove struct{ from, to string }
 
 type editKind uint8
 
@@ -39,45 +46,27 @@ const (
 	editGone
 )
 
-// about is the description of an entry in a mark.
-type about struct{ feedID, id, title, link string }
+// entryText is the description of an entry in a mark.
+type entryText struct{ feedID, id, title, link string }
 
 // diff returns the edits of the user: the differences between baseline and lektor-dir.
 func diff(base *baseline, l *local) []edit {
 	edits := diffFolders(base, l)
 	for _, hash := range union(base.feeds, l.subs) {
 		f, sub := base.sub(hash), l.subs[hash]
-		d := edit{kind: editFeed, feed: hash, sub: sub}
+		d := subEdit{now: sub}
 		if f.subscribed {
 			d.before = &f
 		}
 		switch {
 		case d.before == nil && sub == nil, l.withheld[hash] != "", l.unread[hash]:
 		case d.before == nil || sub == nil || f.alias != sub.Alias || !slices.Equal(f.categories, sub.Categories):
-			edits = append(edits, d)
+			edits = append(edits, edit{kind: editFeed, feed: hash, sub: &d})
 		}
 	}
-	for _, feed := range slices.Sorted(maps.Keys(l.entries)) {
-		edits = append(edits, diffEntries(feed, base.entries(feed), l.entries[feed])...)
-	}
-	for _, feed := range slices.Sorted(maps.Keys(base.feeds)) {
-		// The removal of an entry in new/ counts as reading it. Other entries also expire.
-		f, sub := base.feeds[feed], l.subs[feed]
-		if sub == nil || !f.subscribed || l.unchanged[feed] != "" {
-			continue // entries may be missing because the feed was purged or ended
-		}
-		var gone []string
-		here, entries := l.entries[feed], base.entries(feed)
-		for identity, e := range entries {
-			if _, ok := here[identity]; !ok && e.unread {
-				gone = append(gone, identity)
-			}
-		}
-		slices.Sort(gone)
-		for _, identity := range gone {
-			edits = append(edits, edit{kind: editGone, feed: feed, identity: identity, key: entries.key(identity),
-				flag: 'S', set: true,
-				about: about{feedID: sub.ID, title: "An entry of " + sub.Title()}})
+	for _, feed := range union(base.feeds, l.entries) {
+		if l.unchanged[feed] == "" {
+			edits = append(edits, diffEntries(feed, base, l)...)
 		}
 	}
 	return edits
@@ -90,19 +79,30 @@ func union[A, B any](a map[string]A, b map[string]B) []string {
 	return slices.Compact(keys)
 }
 
-// diffEntries returns the edits of flags of a feed's entries.
-func diffEntries(feed string, base baseEntries, here map[string]lektordir.Ref) (edits []edit) {
+// diffEntries returns the edits of flags of a feed's entries. The removal of an entry in new/ counts as
+// reading it. Other entries also expire.
+func diffEntries(feed string, base *baseline, l *local) (edits []edit) {
+	entries, here := base.entries(feed), l.entries[feed]
 	for identity, ref := range here {
-		e := base[identity]
+		e := entries[identity]
 		before, now := e.flags, shared(ref)
 		if before == now {
 			continue
 		}
 		for _, c := range []byte(flags) {
-			had, has := strings.IndexByte(before, c) >= 0, strings.IndexByte(now, c) >= 0
-			if had != has {
+			if is := strings.IndexByte(now, c) >= 0; is != (strings.IndexByte(before, c) >= 0) {
 				edits = append(edits, edit{kind: editFlag, feed: feed, identity: identity,
-					key: cmp.Or(e.sharedAs, identity), ref: ref, flag: c, set: has})
+					key: cmp.Or(e.sharedAs, identity), flag: c, set: is})
+			}
+		}
+	}
+	// Entries of a feed that was purged or has ended are missing for another reason.
+	if sub := l.subs[feed]; sub != nil && base.sub(feed).subscribed {
+		for identity, e := range entries {
+			if _, ok := here[identity]; !ok && e.unread {
+				edits = append(edits, edit{kind: editGone, feed: feed, identity: identity,
+					key: cmp.Or(e.sharedAs, identity), flag: 'S', set: true,
+					text: &entryText{feedID: sub.ID, title: "An entry of " + sub.Title()}})
 			}
 		}
 	}
@@ -130,12 +130,12 @@ func diffFolders(base *baseline, l *local) (edits []edit) {
 		together := len(members[path]) > 1 && !slices.ContainsFunc(members[path],
 			func(hash string) bool { return first(l.subs[hash].Categories) != to })
 		if path != "" && to != "" && together && !before[to] && !now[path] {
-			edits = append(edits, edit{kind: editFolder, from: path, to: to})
+			edits = append(edits, edit{kind: editFolder, folder: &folderMove{path, to}})
 		}
 	}
 	// Outer folders come first, as moving them moves the inner ones.
 	slices.SortStableFunc(edits,
-		func(a, b edit) int { return len(opml.SplitPath(a.from)) - len(opml.SplitPath(b.from)) })
+		func(a, b edit) int { return len(opml.SplitPath(a.folder.from)) - len(opml.SplitPath(b.folder.from)) })
 	return edits
 }
 

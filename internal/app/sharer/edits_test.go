@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/feeds/feedstage"
+	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
@@ -402,7 +403,7 @@ func TestNeedsComplete(t *testing.T) {
 	} {
 		doc := feedsync.New(feedsync.RSS, "t", "", "")
 		doc.SetSharing(&feedsync.Sharing{Since: day(c.since), Until: day(c.until), Related: c.related})
-		r := newRecord("")
+		r := record{values.New(' ')}
 		r.Set("until", feedsync.FormatDate(day(c.before)))
 		if got := (&exchange{}).needsComplete(doc, r); got != c.want {
 			t.Errorf("%s: %v", c.name, got)

@@ -127,12 +127,12 @@ func random(from io.Reader, n int) (string, error) {
 }
 
 // moveFolder renames or moves a folder. It does nothing if the new path exists.
-func (n *noter) moveFolder(from, to string) error {
-	id, ok := n.tree.ids[from]
-	if _, taken := n.tree.ids[to]; !ok || taken {
+func (n *noter) moveFolder(m *folderMove) error {
+	id, ok := n.tree.ids[m.from]
+	if _, taken := n.tree.ids[m.to]; !ok || taken {
 		return nil
 	}
-	above, name := split(to)
+	above, name := split(m.to)
 	parent, err := n.folder(above)
 	if err != nil {
 		return err

@@ -3,12 +3,9 @@ package sharer
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"errors"
 	"io"
-	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -56,17 +53,17 @@ func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	old, moves := r.place(), peerName(r.me) && target != "" && r.target != "" && target != r.target
+	old, moves := r.home(), peerName(r.me) && target != "" && r.target != "" && target != r.target
 	if moves && o.Leave {
 		// If this is killed, the next sync writes the documents again.
 		if err := atomicfile.Remove(r.path(publishedFile)); err != nil {
 			return err
 		}
-		if err := r.placeAt(old).clear(ctx); err != nil {
+		if err := r.transportAt(old).clear(ctx); err != nil {
 			return err
 		}
 	}
-	stay := moves && r.record("../"+publishedFile).isOf(old)
+	stay := moves && r.record("../"+publishedFile).Get("place") == digest([]byte(old))
 	if r.me == "" || o.Renew {
 		if r.me, err = newEndpoint(o.Name, r.me, o.Rand); err != nil {
 			return err
@@ -74,10 +71,10 @@ func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 	}
 	err = r.setHeaders(target, headers)
 	if err == nil && target != "" {
-		err = r.line(target, targetFile)
+		err = r.write([]byte(target+"\n"), targetFile)
 	}
 	if err == nil {
-		err = r.line(r.me, endpointFile)
+		err = r.write([]byte(r.me+"\n"), endpointFile)
 	}
 	if err != nil {
 		return err
@@ -90,23 +87,6 @@ func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 	return nil
 }
 
-// setHeaders writes the headers for a target. Those for another server are put aside, since they may have a
-// password for that one.
-func (r *run) setHeaders(target, headers string) error {
-	path := r.path(headersFile)
-	if target != "" && isURL(r.target) && !feedurl.SameOrigin(r.target, target) && atomicfile.Exists(path) {
-		if err := os.Rename(path, path+".old"); err != nil {
-			return err
-		}
-		r.s.Report.Info("the headers for %s are now in %s.old; those for another server belong into %[2]s",
-			feedurl.Public(r.target), path)
-	}
-	if headers == "" {
-		return nil
-	}
-	return private(path, []byte(headers))
-}
-
 // newEndpoint returns a new name for an endpoint: the name of the machine, or else the beginning of the
 // old name, and a random number.
 func newEndpoint(name, old string, from io.Reader) (string, error) {
@@ -116,39 +96,4 @@ func newEndpoint(name, old string, from io.Reader) (string, error) {
 	}
 	random, err := random(from, 8)
 	return strings.TrimPrefix(strings.ToLower(name[:min(len(name), 40)])+"-"+random, "-"), err
-}
-
-// targetOf returns a target in the form of its file, and the header for the password in its
-// URL. It creates a target directory.
-func (r *run) targetOf(target string) (place, headers string, err error) {
-	switch {
-	case target == "":
-		return "", "", nil
-	case isURL(target):
-		u, err := url.Parse(target)
-		if err != nil {
-			return "", "", err
-		}
-		if u.RawQuery != "" || u.Fragment != "" {
-			return "", "", &cmdline.UsageError{Message: "init: the URL must not have a query or fragment",
-				Hint: "put tokens into " + r.path(headersFile)}
-		}
-		if u.User == nil {
-			return target, "", nil
-		}
-		// The password belongs into the file of headers, not into that of the target.
-		password, _ := u.User.Password()
-		return feedurl.Public(target), "Authorization: Basic " +
-			base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) + "\n", nil
-	case strings.Contains(target, "://"):
-		return "", "", &cmdline.UsageError{Message: "init: " + feedurl.Public(target) +
-			" is neither a directory nor an http or https URL"}
-	}
-	if place, err = filepath.Abs(target); err != nil {
-		return "", "", err
-	}
-	if strings.ContainsAny(place, "\n\r") {
-		return "", "", &cmdline.UsageError{Message: "init: the name of the directory has a newline"}
-	}
-	return place, "", makeDir(place)
 }

@@ -23,8 +23,8 @@ func (m *machine) items() []*feedsync.Item {
 	}
 	defer r.end()
 	out := r.rep.set.subs.Items()
-	for _, k := range r.rep.set.sorted(true) {
-		out = append(out, k.Item)
+	for _, k := range r.rep.set.marks.sorted(nil) {
+		out = append(out, k.item())
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,16 +12,18 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// settle syncs until n feeds need not be listed again.
+// settle syncs with a change, which is not of a listing, until n feeds need not be listed again.
 func (m *machine) settle(n int) {
 	m.t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
+		m.aliases++
+		m.write("src/"+testdir.Hash(feedURL(0))+"/etc/view/alias", fmt.Sprintf("Alias %d\n", m.aliases))
 		m.sync()
 		r, err := m.common().begin(m.streams())
 		if err != nil {
 			m.t.Fatal(err)
 		}
-		l, err := r.local(m.t.Context())
+		l, err := r.local(m.t.Context(), r.rep.base)
 		r.end()
 		switch {
 		case err != nil:
@@ -54,23 +57,27 @@ func TestUnchangedFeeds(t *testing.T) {
 	b.mark(1, 0, "S", "") // changed by a peer
 	b.mark(2, 0, "FT", "")
 	b.sync()
-	x, err := SyncOptions{Common: a.common()}.beginExchange(a.streams())
+	r, err := a.common().begin(a.streams())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := x.diff(t.Context(), false)
+	x, err := r.exchange()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := r.note(t.Context())
 	if err != nil || len(l.entries) != 1 {
 		t.Errorf("listed %d feeds, want 1: %v", len(l.entries), err)
 	}
 	a.mark(2, 1, "S", "") // changed by the user after the listing
-	if err := x.mergePeers(t.Context(), true); err != nil {
+	if err := x.read(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	p, err := x.plan(t.Context(), l, x.changed, x.origins)
+	p, err := x.plan(t.Context(), l, x.origins)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := x.save(p); err != nil {
+	if err := x.commit(p.local); err != nil {
 		t.Fatal(err)
 	}
 	x.end() // killed
@@ -95,8 +102,23 @@ func TestUnchangedFeeds(t *testing.T) {
 	}
 }
 
-// In a store of an earlier version, an item of another program can be between the marks of a
-// feed, if its id begins with the feed's hash. It is published once, and is not a mark.
+// A feed with an entry whose name has no identity is always listed, since the entry's id may change
+// without its name.
+func TestEntriesWithoutIdentityAreListed(t *testing.T) {
+	all, _ := machines(t, "a")
+	a := all[0]
+	a.clock.now = time.Now()
+	subscribeAll(0, 2, a)
+	subscribeAll(1, 2, a)
+	if _, err := a.Entry(feedURL(0), "new", "1503674340.script.h", "id=urn:script"); err != nil {
+		t.Fatal(err)
+	}
+	a.settle(1)
+	a.settle(1)
+}
+
+// An item of another program can be between the marks of a feed, if its id begins with the feed's
+// hash. It is published once, and is not a mark.
 func TestForeignItemAmongMarks(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
@@ -143,9 +165,8 @@ func TestForeignItemAmongMarks(t *testing.T) {
 	}
 }
 
-// To compare a peer's document, the marks of one feed at a time are in memory. A document that is
-// not sorted by feed is compared, too.
-func TestPeek(t *testing.T) {
+// Only the marks of feeds that are used are parsed, and each is found by its id.
+func TestMarksAreParsedOnUse(t *testing.T) {
 	all, _ := machines(t, "a b")
 	a, b := all[0], all[1]
 	for feed := range 3 {
@@ -154,36 +175,38 @@ func TestPeek(t *testing.T) {
 		a.mark(feed, 1, "F", "")
 	}
 	rounds(2, a, b)
-	r, err := a.common().begin(a.streams())
-	if err != nil {
-		t.Fatal(err)
+	open := func() *marks {
+		r, err := a.common().begin(a.streams())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.end()
+		return r.rep.set.marks
 	}
-	defer r.end()
-	s := r.rep.set
 	items := []*feedsync.Item{}
-	for _, m := range s.sorted(true) {
-		items = append(items, m.Item)
+	for _, m := range open().sorted(nil) {
+		items = append(items, m.item())
 	}
 	if len(items) != 6 {
 		t.Fatalf("there are %d marks", len(items))
 	}
-	for _, it := range items {
-		if s.isNews(it) {
-			t.Errorf("%s is news", it.ID)
-		}
+	s := newSet("a", a.clock.now)
+	s.marks = open()
+	if len(s.marks.stored) != 3 {
+		t.Errorf("the marks of %d feeds are not parsed, want 3", len(s.marks.stored))
 	}
-	if len(s.stored) != 3 {
-		t.Errorf("the marks of %d feeds are not kept, want 3", len(s.stored))
-	}
-	for _, i := range []int{0, 2, 4, 1, 3, 5} { // the second half reads the feeds again
-		if s.isNews(items[i]) {
+	for _, i := range []int{0, 2, 0, 2} {
+		if s.mergeMark(items[i]); len(s.news) > 0 {
 			t.Errorf("%s is news", items[i].ID)
 		}
 	}
-	if err := s.modify(feedsync.RSS, items[3].ID, nil, ""); err != nil {
+	if len(s.marks.stored) != 1 {
+		t.Errorf("the marks of %d feeds are not parsed, want 1", len(s.marks.stored))
+	}
+	if err := s.modify(feedsync.RSS, items[5].ID, nil, ""); err != nil {
 		t.Fatal(err)
 	}
-	if m := s.peek(items[3].ID); m == nil || !m.Deleted {
+	if m := s.marks.item(items[5].ID); m == nil || !m.Deleted {
 		t.Errorf("a changed mark is %+v", m)
 	}
 }

@@ -50,7 +50,6 @@ type reader struct {
 	d       *lektordir.Dir
 	now     time.Time
 	rule    stamp.Rule
-	listed  map[string]string // local.unchanged after the last run
 	trouble error
 }
 
@@ -95,7 +94,7 @@ func digestOf(stamps []stamp.Stamp) string {
 
 // local reads the subscriptions, and lists the entries of feeds that have changed. It fails if
 // the directories of any feed cannot be listed, because a missing entry counts as deleted.
-func (r *reader) local(ctx context.Context) (*local, error) {
+func (r *reader) local(ctx context.Context, base *baseline) (*local, error) {
 	l := &local{subs: map[string]*subscriptions.Subscription{}, withheld: map[string]string{},
 		unread:  map[string]bool{},
 		entries: map[string]map[string]lektordir.Ref{}, unknown: map[entryID]bool{}, unchanged: map[string]string{},
@@ -104,44 +103,24 @@ func (r *reader) local(ctx context.Context) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	readings := map[string]*stamp.Reading{}
 	for _, hash := range hashes {
 		if why := r.withheld(hash); why != "" {
 			l.withheld[hash] = why
 			continue
 		}
-		if r.subscription(l, hash); l.subs[hash] == nil {
+		r.subscription(l, hash)
+		listed := base.sub(hash).listed
+		now := digestOf(r.begin(hash).Before)
+		switch {
+		case l.withheld[hash] != "", !entryname.IsFeedHash(hash):
+			continue
+		case l.subs[hash] != nil && now != "" && !r.rule.Shared && strings.HasPrefix(listed, now+" "):
+			l.unchanged[hash] = listed
 			continue
 		}
-		reading := r.begin(hash)
-		if now := digestOf(reading.Before); now != "" && !r.rule.Shared && strings.HasPrefix(r.listed[hash], now+" ") {
-			l.unchanged[hash] = r.listed[hash]
-			continue
-		}
-		readings[hash] = reading
-	}
-	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return l.unchanged[hash] != "" })
-	if len(hashes) == 0 {
-		return l, nil
-	}
-	refs, err := listing(ctx, r.d, hashes...)
-	if err != nil {
-		return nil, err
-	}
-	for hash, reading := range readings {
-		if now := digestOf(reading.End()); now != "" {
-			l.stamps[hash] = now
-		}
-	}
-	for len(refs) > 0 {
-		feed, n := refs[0].Feed, 1
-		for n < len(refs) && refs[n].Feed == feed {
-			n++
-		}
-		if err := r.listFeed(l, feed, refs[:n]); err != nil {
+		if err := r.listFeed(ctx, l, hash); err != nil {
 			return nil, err
 		}
-		refs = refs[n:]
 	}
 	return l, nil
 }
@@ -189,17 +168,14 @@ func listing(ctx context.Context, d *lektordir.Dir, feeds ...string) ([]lektordi
 	return refs, context.Cause(ctx)
 }
 
-// listFeed adds the entries of a feed to l, if the feed is shared.
-func (r *reader) listFeed(l *local, feed string, refs []lektordir.Ref) error {
-	if _, err := os.Stat(r.d.Join("src", feed)); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
+// listFeed lists the entries of a feed.
+func (r *reader) listFeed(ctx context.Context, l *local, feed string) error {
+	reading := r.begin(feed)
+	refs, err := listing(ctx, r.d, feed)
+	if err != nil {
 		return err
 	}
-	if !entryname.IsFeedHash(feed) || l.withheld[feed] != "" || l.subs[feed] == nil && r.withheld(feed) != "" {
-		return nil
-	}
-	here := make(map[string]lektordir.Ref, len(refs))
+	here, stable := make(map[string]lektordir.Ref, len(refs)), l.subs[feed] != nil
 	for _, ref := range refs {
 		identity, err := r.identityOf(ref)
 		if err != nil {
@@ -208,9 +184,10 @@ func (r *reader) listFeed(l *local, feed string, refs []lektordir.Ref) error {
 		if identity != "" {
 			here[identity] = ref
 		}
-		if ref.Identity() == "" {
-			delete(l.stamps, feed) // the entry's id may change without its name
-		}
+		stable = stable && ref.Identity() != "" // an id may change without the name
+	}
+	if now := digestOf(reading.End()); now != "" && stable {
+		l.stamps[feed] = now
 	}
 	l.entries[feed] = here
 	return nil
@@ -239,32 +216,6 @@ func isUnreadable(err error) bool {
 	return errors.As(err, &path) && !errors.Is(err, fs.ErrNotExist)
 }
 
-// present returns the identities in the names of a feed in new/, cur/ and tmp/, without
-// entries that are being deleted. The caller holds the feed's lock, so no entry is between
-// two directories.
-func present(d *lektordir.Dir, feed string) (map[string]bool, error) {
-	found := map[string]bool{}
-	for before := -1; before != len(found); {
-		before = len(found)
-		for _, place := range []string{"new", "cur", "tmp"} {
-			names, err := os.ReadDir(d.Join(place, feed))
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return nil, err
-			}
-			for _, n := range names {
-				unique, info, _ := strings.Cut(n.Name(), ";")
-				if place == "tmp" && strings.HasPrefix(info, "gone") {
-					continue
-				}
-				if ref := (lektordir.Ref{Feed: feed, Unique: unique}); ref.Identity() != "" {
-					found[ref.Identity()] = true
-				}
-			}
-		}
-	}
-	return found, nil
-}
-
 // deletes returns a function that reports whether a program of lektor may have deleted entries of a
 // feed since the last commit. These programs leave the directories of feeds, and a trace in
 // etc/view.
@@ -279,7 +230,8 @@ func (r *reader) deletes() func(feed string) bool {
 }
 
 // absent returns those of the identities that are really gone: it lists the feed again
-// under its lock. If a fetcher holds the lock, it returns none.
+// under its lock, with entries in tmp/ that are not being deleted. If a fetcher holds the lock, it returns
+// none.
 func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, identities []string) ([]string, error) {
 	t, err := w.Begin(feed)
 	if errors.As(err, new(*commit.BusyError)) {
@@ -289,9 +241,15 @@ func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, iden
 		return nil, err
 	}
 	defer t.Close()
-	here, err := present(r.d, feed)
-	if err != nil {
+	here := map[string]bool{}
+	names, err := os.ReadDir(r.d.Join("tmp", feed))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
+	}
+	for _, n := range names {
+		if unique, info, _ := strings.Cut(n.Name(), ";"); !strings.HasPrefix(info, "gone") {
+			here[lektordir.Ref{Feed: feed, Unique: unique}.Identity()] = true
+		}
 	}
 	refs, err := listing(ctx, r.d, feed)
 	if err != nil {

@@ -22,7 +22,7 @@ type value struct {
 	t     *testing.T
 	local *local
 	base  *baseline
-	set   *set
+	set   *itemSet
 }
 
 func newValue(t *testing.T, name string, feeds, entries int) *value {
@@ -44,7 +44,7 @@ func newValue(t *testing.T, name string, feeds, entries int) *value {
 // documents returns the documents that the machine publishes.
 func (v *value) documents() []*feedsync.Document {
 	v.t.Helper()
-	shows := view{set: v.set, related: func(string) []feedsync.Related { return nil }}
+	shows := view{itemSet: v.set, related: func(string) []feedsync.Related { return nil }}
 	var marks bytes.Buffer
 	if err := shows.writeMarks(&marks, false); err != nil {
 		v.t.Fatal(err)
@@ -70,7 +70,15 @@ func (v *value) sync(random io.Reader, now time.Time, peers ...*value) {
 		v.t.Fatal(warned, err)
 	}
 	for _, p := range peers {
-		v.set.merge(p.documents())
+		for _, doc := range p.documents() {
+			if doc.Kind == feedsync.OPML {
+				v.set.mergeSubs(doc)
+				continue
+			}
+			for _, it := range doc.Items() {
+				v.set.mergeMark(it)
+			}
+		}
 	}
 	p := &planner{base: v.base, local: v.local}
 	for _, a := range p.plan(v.set) {

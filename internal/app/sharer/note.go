@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/workers"
@@ -27,42 +28,46 @@ func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 // describe reads the entries whose flags were set, for the text of their marks. It uses all
 // processors, as the first sync reads most entries. If an entry cannot be read, its edit is
 // left for the next run.
-func (r *run) describe(ctx context.Context, l *local, edits []edit) ([]edit, error) {
+func (r *reader) describe(ctx context.Context, l *local, edits []edit) ([]edit, error) {
+	var bad atomic.Pointer[error]
 	err := workers.ForEach(ctx, len(edits), func(i int) {
 		d := &edits[i]
 		if d.kind != editFlag || !d.set {
 			return
 		}
-		e, err := r.d.ReadEntry(d.ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
+		ref := l.entries[d.feed][d.identity]
+		e, err := r.d.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
 		if isUnreadable(err) {
-			d.err = err
+			bad.Store(&err)
+			d.unreadable = true
 			return
 		}
+		d.text = &entryText{}
 		if e != nil {
-			d.about.id, d.about.title, d.about.link = e.ID, e.Title, e.URL()
+			d.text.id, d.text.title, d.text.link = e.ID, e.Title, e.URL()
 		}
 		if sub := l.subs[d.feed]; sub != nil {
-			d.about.feedID = sub.ID
-		} else if f := r.d.FeedOf(d.ref); f != nil {
-			d.about.feedID = f.ID
+			d.text.feedID = sub.ID
+		} else if f := r.d.FeedOf(ref); f != nil {
+			d.text.feedID = f.ID
 		}
 	})
-	var bad error
-	edits = slices.DeleteFunc(edits, func(d edit) bool {
-		if d.err != nil {
-			bad = d.err
+	if bad.Load() == nil {
+		return edits, err
+	}
+	r.addTrouble(*bad.Load()) // one of many errors is enough
+	return slices.DeleteFunc(edits, func(d edit) bool {
+		if d.unreadable {
 			l.unknown[entryID{d.feed, d.identity}] = true
 			delete(l.entries[d.feed], d.identity)
 		}
-		return d.err != nil
-	})
-	r.addTrouble(bad) // one of many errors is enough
-	return edits, err
+		return d.unreadable
+	}), err
 }
 
 // noter adds edits to a set.
 type noter struct {
-	set     *set
+	set     *itemSet
 	base    *baseline // records edits that the set cannot hold
 	tree    *folders
 	rand    io.Reader
@@ -74,7 +79,7 @@ func (n *noter) random(bytes int) (string, error) { return random(n.rand, bytes)
 
 // note adds edits to the set, unless the set has them already. base is the baseline after
 // [baseline.follow].
-func (s *set) note(edits []edit, base *baseline, from io.Reader) (warned []string, err error) {
+func (s *itemSet) note(edits []edit, base *baseline, from io.Reader) (warned []string, err error) {
 	if len(edits) == 0 {
 		return nil, nil
 	}
@@ -83,6 +88,7 @@ func (s *set) note(edits []edit, base *baseline, from io.Reader) (warned []strin
 		if err := n.note(&edits[i]); err != nil {
 			return nil, err
 		}
+		edits[i].text = nil // a first sync has many
 	}
 	for _, path := range slices.Backward(slices.Sorted(maps.Keys(n.vacated))) {
 		if err := n.dropEmpty(path); err != nil && !errors.As(err, new(*feedsync.BoundError)) {
@@ -99,7 +105,7 @@ func (n *noter) note(d *edit) error {
 	var err error
 	switch d.kind {
 	case editFolder:
-		err = n.moveFolder(d.from, d.to)
+		err = n.moveFolder(d.folder)
 	case editFeed:
 		err = n.noteFeed(d)
 	default:
@@ -109,7 +115,8 @@ func (n *noter) note(d *edit) error {
 	if !errors.As(err, &bound) {
 		return err
 	}
-	name := cmp.Or(d.about.title, d.about.id, d.feed)
+	text := cmp.Or(d.text, &entryText{})
+	name := cmp.Or(text.title, text.id, d.feed)
 	switch d.kind {
 	case editFolder:
 		return nil // the edits of its feeds put them into another folder
@@ -117,8 +124,8 @@ func (n *noter) note(d *edit) error {
 		sub := n.base.sub(d.feed)
 		sub.unshared = true
 		n.base.setSub(d.feed, sub)
-		if d.sub != nil {
-			name = d.sub.Title()
+		if d.sub.now != nil {
+			name = d.sub.now.Title()
 		} else if it := n.set.subs.Item(d.feed); it != nil {
 			name = label(it)
 		}
@@ -134,25 +141,21 @@ func (n *noter) note(d *edit) error {
 
 // noteMark adds an edit of a flag, or the removal of an entry.
 func (n *noter) noteMark(d *edit) error {
-	m := n.set.flagOf(d.feed, d.key, d.flag)
-	if d.kind == editGone && m != nil {
-		return nil
-	}
-	if isSet := m != nil && !m.Deleted; isSet == d.set {
-		return nil
-	}
 	id := stateID(d.feed, d.key, d.flag)
+	if d.kind == editGone && n.set.marks.item(id) != nil || n.set.marks.isSet(d.feed, d.key, d.flag) == d.set {
+		return nil
+	}
 	if !d.set {
 		return n.set.modify(feedsync.RSS, id, nil, "")
 	}
-	return n.set.modify(feedsync.RSS, id, markContent(id, d.flag, &d.about), "")
+	return n.set.modify(feedsync.RSS, id, markContent(id, d.flag, cmp.Or(d.text, &entryText{})), "")
 }
 
 // maxTitle is the maximum length of a title in a mark, in bytes.
 const maxTitle = 2 << 10
 
 // markContent returns the content of a mark.
-func markContent(id string, flag byte, m *about) []byte {
+func markContent(id string, flag byte, m *entryText) []byte {
 	title := feedurl.RedactText(cmp.Or(strings.TrimSpace(m.title), m.id))
 	if len(title) > maxTitle {
 		title = strings.ToValidUTF8(title[:maxTitle], "") + "…"
@@ -183,18 +186,18 @@ func markContent(id string, flag byte, m *about) []byte {
 // noteFeed adds an edit of a subscription.
 func (n *noter) noteFeed(d *edit) error {
 	it := n.set.subs.Item(d.feed)
-	if d.sub == nil {
+	if d.sub.now == nil {
 		if it == nil || it.Deleted {
 			return nil
 		}
 		n.leaves(d.feed)
 		return n.unsubscribe(it)
 	}
-	old := d.before
+	old := d.sub.before
 	if old == nil && it != nil && !it.Deleted {
 		return nil // another machine subscribed, and its subscription is not applied here yet
 	}
-	sub := d.sub
+	sub := d.sub.now
 	if old != nil && it != nil && !it.Deleted {
 		// Keep values that the user did not change: the set may have newer values of another
 		// machine that are not applied here yet.

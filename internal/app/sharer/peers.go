@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -8,123 +9,19 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
-
-// anotherTarget is the hint for a target that does not exist or is no directory.
-const anotherTarget = "mount it, or choose another with: lektor-share init DIR"
-
-// peer is another endpoint.
-type peer struct {
-	name  string
-	place string // directory or URL of its documents
-	named bool   // added by the user, not found in the target
-}
-
-// peers returns the peers to read: all directories in the target except our own, if the
-// target is a directory, and the peers that the user added.
-func (r *run) peers() ([]peer, error) {
-	out := []peer{}
-	if r.target != "" && !isURL(r.target) {
-		names, err := os.ReadDir(r.target)
-		if errors.Is(err, syscall.ENOTDIR) {
-			err = cmdline.Hint(err, anotherTarget)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		for _, n := range names {
-			// Sync services have directories of their own here, with names that no endpoint
-			// has. A directory without access may belong to a peer; reading it then reports
-			// the error.
-			if n.Name() == r.me || !peerName(n.Name()) {
-				continue
-			}
-			place := filepath.Join(r.target, n.Name())
-			if fi, err := os.Stat(place); err == nil && fi.IsDir() || err != nil && !errors.Is(err, fs.ErrNotExist) {
-				out = append(out, peer{name: n.Name(), place: place})
-			}
-		}
-	}
-	names, err := os.ReadDir(r.path(peersDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	for _, n := range names {
-		if !peerName(n.Name()) {
-			continue
-		}
-		place, err := atomicfile.Line(r.path(peersDir, n.Name()))
-		if err != nil {
-			return nil, err
-		}
-		if place == "" {
-			continue
-		}
-		out = slices.DeleteFunc(out, func(p peer) bool { return p.name == n.Name() })
-		out = append(out, peer{name: n.Name(), place: place, named: true})
-	}
-	return out, nil
-}
-
-// peerName reports whether a peer can have this name, which is also a file name.
-func peerName(name string) bool {
-	return feedsync.IsNSS(name) && name[0] != '.' && len(name) <= 200 && name != "*"
-}
-
-// record is the saved state of a peer's documents, etc/share/read/NAME, or of the target's.
-type record struct{ *values.Values }
-
-func (r *run) record(name string) record {
-	data, _ := atomicfile.Read(r.path(readDir, name), maxDocument)
-	return record{values.Parse(data, ' ')}
-}
-
-// newRecord returns an empty record for a place.
-func newRecord(place string) record {
-	rec := record{values.New(' ')}
-	rec.Set("place", digest([]byte(place)))
-	return rec
-}
-
-// isOf reports whether a record belongs to a place.
-func (r record) isOf(place string) bool { return r.Get("place") == digest([]byte(place)) }
-
-// knows reports whether a document was read.
-func (r record) knows(name string) bool {
-	return r.Get(name)+r.Get(name+".etag")+r.Get(name+".modified") != ""
-}
-
-// forget makes the next run read a document again.
-func (r record) forget(name string) {
-	r.Set(name, "")
-	r.validators(name, "", "")
-}
-
-// validators sets the validators of a document. If they are empty, the next request for it
-// is unconditional.
-func (r record) validators(name, etag, modified string) {
-	r.Set(name+".etag", etag)
-	r.Set(name+".modified", modified)
-}
-
-func (r *run) writeRecord(name string, rec record) error {
-	return r.private(r.path(readDir, name), rec.Text())
-}
 
 // errMissing is the error for a document that does not exist. errNothing is the error for a
 // peer without any document.
@@ -151,13 +48,13 @@ func (e *CopiedError) Error() string {
 // renew is the hint for a [CopiedError].
 const renew = "lektor-share init --renew makes this lektor-dir an endpoint of its own"
 
-// peerUpdate holds the documents of a peer that have changed.
+// peerUpdate is the reading of a peer.
 type peerUpdate struct {
 	peer   peer
-	docs   []*feedsync.Document // in the order of merging
-	found  bool                 // the peer has published something
-	read   bool                 // at least one document has changed
-	broken []error              // errors of documents that could not be read to their end
+	found  bool    // the peer has published something
+	read   bool    // at least one document has changed
+	failed error   // a document could not be read at all
+	broken []error // errors of documents that could not be read to their end
 	record record
 }
 
@@ -165,18 +62,15 @@ type peerUpdate struct {
 type exchange struct {
 	*run
 	peers   []peer
-	updates []*peerUpdate        // peers that were read
-	changed []string             // ids of marks that peers have changed
-	failed  bool                 // a peer or the server failed, and a later sync may succeed
-	refused bool                 // a peer could not be read, and a later sync will fail, too
-	origins map[string]string    // hash of a feed -> place of the peer that it comes from
-	pauses  map[string]time.Time // name of a peer -> end of the pause that its server asked for
+	updates []*peerUpdate     // peers that were read
+	failed  error             // errRemote if a peer or the server failed, errReported if a later sync will, too
+	origins map[string]string // hash of a feed -> place of the peer that it comes from
 }
 
 // exchange begins the exchange of a run.
 func (r *run) exchange() (*exchange, error) {
 	peers, err := r.peers()
-	return &exchange{run: r, peers: peers, origins: map[string]string{}, pauses: map[string]time.Time{}}, err
+	return &exchange{run: r, peers: peers, origins: map[string]string{}}, err
 }
 
 // completePeers returns the number of peers whose documents were all read to their end.
@@ -209,120 +103,143 @@ func (e *brokenError) Error() string {
 }
 func (e *brokenError) Unwrap() error { return e.err }
 
-// fetchPeer reads the changed documents of a peer. If a document is broken, for example cut
-// off, the items before the break are used and missing items are not deletions. Its
-// validators and its until date are not recorded, so it is read again next time. If
-// documents are broken, fetchPeer returns the update and the errors; with any other error
-// the update is nil.
+// fetchPeer reads the changed documents of a peer, and merges them into the set. If a document is
+// broken, for example cut off, the items before the break are used and missing items are not deletions.
+// Its validators and its until date are not recorded, so it is read again next time. If documents are
+// broken, fetchPeer returns the update and the errors; with any other error the update is nil.
 func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
-	n := &peerUpdate{peer: p, record: x.record(p.name)}
-	if old := n.record; x.rep.lost || !old.isOf(p.place) {
-		n.record = newRecord(p.place)
-		n.record.Set("success", old.Get("success"))
-		n.record.Set("wrote", old.Get("wrote"))
-	}
-	if err := tooSoon(p.place, n.record, x.now); err != nil {
+	rec := x.recordOf(p.name, p.place, x.rep.lost)
+	n := &peerUpdate{peer: p, record: rec}
+	if err := tooSoon(p.place, rec, x.now); err != nil {
 		return nil, err
 	}
-	n.record.Set("after", "")
-	if _, err := x.fetchDocument(ctx, n, subsFile); err != nil {
-		return nil, err
+	rec.Set("after", "")
+	x.fetchDocument(ctx, n, subsFile)
+	partial := x.fetchDocument(ctx, n, partialFile)
+	stale := partial != nil && x.needsComplete(partial, rec) // the recorded complete document is too old
+	if stale {
+		rec.forget(completeFile)
 	}
-	partial, err := x.fetchDocument(ctx, n, partialFile)
-	if err != nil {
-		return nil, err
-	}
-	switch broken := len(n.broken); {
-	case partial != nil && x.needsComplete(partial, n.record):
-		// The recorded complete document is too old.
-		n.record.forget(completeFile)
-		if _, err := x.fetchDocument(ctx, n, completeFile); err != nil {
-			return nil, err
-		}
-		if len(n.broken) > broken {
+	if broken := len(n.broken); stale || partial == nil && !rec.knows(partialFile) {
+		if x.fetchDocument(ctx, n, completeFile); stale && len(n.broken) > broken {
 			// The marks before the partial document are missing. Its until date is not
 			// recorded, so that the next run reads the complete document again.
-			n.record.forget(partialFile)
+			rec.forget(partialFile)
 			partial = nil
 		}
-	case partial == nil && !n.record.knows(partialFile):
-		if _, err := x.fetchDocument(ctx, n, completeFile); err != nil {
-			return nil, err
-		}
 	}
-	if partial != nil {
-		until := ""
-		if partial.Sharing != nil {
-			until = feedsync.FormatDate(partial.Sharing.Until)
-		}
-		n.record.Set("until", until)
-	}
-	n.updateRecord(x.now)
-	if !n.found {
+	switch {
+	case n.failed != nil:
+		return nil, n.failed
+	case !n.found:
 		return nil, errNothing
+	case partial != nil && partial.Sharing != nil:
+		rec.Set("until", feedsync.FormatDate(partial.Sharing.Until))
+	case partial != nil:
+		rec.Set("until", "")
+	}
+	// The date stays the same until a document changes.
+	if len(n.broken) == 0 && (n.read || rec.Get("success") == "") {
+		rec.Set("success", feedsync.FormatDate(x.now))
 	}
 	return n, errors.Join(n.broken...)
 }
 
-// fetchDocument reads a document of a peer. It returns nil if the document has not changed,
-// does not exist, or is broken.
-func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string) (*feedsync.Document, error) {
-	data, err := x.placeAt(n.peer.place).read(ctx, name, n.record)
+// fetchDocument reads a document of a peer and merges it. It returns nil if the document has not
+// changed, does not exist, or is broken, and if one before it could not be read.
+func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string) *feedsync.Document {
+	if n.failed != nil {
+		return nil
+	}
+	data, err := x.transportAt(n.peer.place).read(ctx, name, n.record)
 	if err == errMissing {
-		return nil, nil
+		return nil
 	}
 	n.found = true
-	if err != nil || data == nil {
-		return nil, err
+	if n.failed = err; err != nil || data == nil {
+		return nil
 	}
 	kind := feedsync.RSS
 	if name == subsFile {
 		kind = feedsync.OPML
 	}
-	doc, bad := parse(data, kind, x.isKnown)
+	doc, bad, copied := x.parse(n.peer.name, data, kind, x.rep.set.mergeMark)
+	if n.failed = copied; copied != nil {
+		return nil
+	}
 	if bad != nil && isURL(n.peer.place) && isPage(http.StatusOK, data) {
 		doc, bad = nil, errors.New(aPage)
 	}
 	items := 0
 	if doc != nil {
-		items = doc.Len() + doc.Known
+		items = doc.Len() + doc.Taken
 		warnings := cmdline.Warnings{Report: x.s.Report}
 		for _, problem := range doc.Faults() {
 			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
 		}
-		if n.peer.name != x.me { // x.me: the set is lost, and this document restores it
-			if err := x.notOurs(n.peer.name, doc); err != nil {
-				return nil, err
-			}
-		}
-		n.docs, n.read = append(n.docs, doc), true
+		x.merge(n, doc)
 	}
 	if bad != nil {
 		// A broken document is read again next time.
 		n.record.forget(name)
 		n.broken = append(n.broken, &brokenError{name, bad, items})
-		return nil, nil
+		return nil
 	}
-	return doc, nil
+	return doc
 }
 
-// parse reads a document of a kind. If it is broken, parse returns the part before the
-// break and an error.
-func parse(data []byte, kind feedsync.Kind, known func(*feedsync.Item) bool) (*feedsync.Document, error) {
-	doc, err := feedsync.ParseNews(data, known)
-	if doc != nil && doc.Kind != kind {
-		if err == nil {
-			err = errors.New("it is a document of another kind")
+// merge merges the subscriptions of a document, whose marks were merged when they were parsed, and
+// records its date and feeds.
+func (x *exchange) merge(n *peerUpdate, doc *feedsync.Document) {
+	n.read = true
+	own := n.peer.name == x.me // the set is lost, and this document restores it
+	if s := doc.Sharing; s != nil {
+		n.record.Set("wrote", feedsync.FormatDate(latest(parseDate(n.record.Get("wrote")), s.Until)))
+		if dates := &x.rep.set.dates; own && doc.Kind == feedsync.OPML {
+			dates.subs = latest(dates.subs, s.Until)
+		} else if own {
+			dates.marks = latest(dates.marks, s.Until)
 		}
-		return nil, err
 	}
-	return doc, err
+	if doc.Kind != feedsync.OPML {
+		return
+	}
+	var feeds []string
+	for _, it := range doc.Items() {
+		if !it.Deleted && !isFolder(it) && entryname.IsFeedHash(it.ID) {
+			feeds = append(feeds, it.ID)
+		}
+	}
+	n.record.Set("feeds", strings.Join(feeds, " "))
+	for _, id := range x.rep.set.mergeSubs(doc) {
+		if !own { // the user's own have no origin
+			x.origins[id] = n.peer.place
+		}
+	}
 }
 
-// isKnown reports whether a peer's mark can be skipped: the set has all of it, and no other
-// lektor-dir has edited it in our name. Nearly all marks can be skipped.
-func (x *exchange) isKnown(it *feedsync.Item) bool {
-	return !x.rep.set.isNews(it) && x.isOurs(it, feedsync.RSS)
+// parse parses a document of a kind, which came from a place. It passes marks to take one at a time, and
+// does not keep them. If the document is broken, parse returns the part before the break, and the error as
+// bad. copied is a [CopiedError].
+func (x *exchange) parse(place string, data []byte, kind feedsync.Kind, take func(*feedsync.Item)) (
+	doc *feedsync.Document, bad, copied error) {
+	check := func(it *feedsync.Item) { copied = cmp.Or(copied, x.copied(place, it, kind)) }
+	var marks func(*feedsync.Item)
+	if kind == feedsync.RSS {
+		marks = func(it *feedsync.Item) {
+			if check(it); copied == nil {
+				take(it)
+			}
+		}
+	}
+	doc, bad = feedsync.ParseItems(data, marks)
+	if doc == nil || doc.Kind != kind {
+		return nil, cmp.Or(bad, errors.New("it is a document of another kind")), copied
+	}
+	for _, it := range doc.Items() {
+		check(it)
+	}
+	return doc, bad, copied
 }
 
 // needsComplete reports whether a partial document starts after the date until which the
@@ -337,27 +254,21 @@ func (x *exchange) needsComplete(partial *feedsync.Document, r record) bool {
 	return before.IsZero() || s.Until.IsZero() || s.Until.Before(before) || s.Since.After(before)
 }
 
-// notOurs returns a [CopiedError] if a document has updates in our name that this
-// lektor-dir never made.
-func (x *exchange) notOurs(place string, doc *feedsync.Document) error {
-	for _, it := range doc.Items() {
-		if !x.isOurs(it, doc.Kind) {
+// copied returns a [CopiedError] if an item has an update in our name that this lektor-dir never made. An
+// update later than our last edit before this run must be in the set, because this run made it.
+func (x *exchange) copied(place string, it *feedsync.Item, kind feedsync.Kind) error {
+	if place == x.me { // the set is lost, and this document restores it
+		return nil
+	}
+	for _, u := range it.History {
+		if u.By != x.me || !u.When.After(x.rep.lastOwnEdit) {
+			continue
+		}
+		if local := x.rep.set.find(kind, it.ID); local == nil || !slices.Contains(local.History, u) {
 			return cmdline.Hint(&CopiedError{place, it.ID}, renew)
 		}
 	}
 	return nil
-}
-
-// isOurs reports whether this lektor-dir made all updates of an item in our name. An update
-// later than our last edit before this run must be in the set, because this run made it.
-func (x *exchange) isOurs(it *feedsync.Item, kind feedsync.Kind) bool {
-	return !slices.ContainsFunc(it.History, func(u feedsync.Update) bool {
-		if u.By != x.me || !u.When.After(x.rep.lastOwnEdit) {
-			return false
-		}
-		local := x.rep.set.find(kind, it.ID)
-		return local == nil || !slices.Contains(local.History, u)
-	})
 }
 
 // tooSoon returns an error if a server asked for a pause that has not ended.
@@ -382,33 +293,8 @@ func (e *pauseError) Error() string {
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// updateRecord records when the peer wrote last, and which feeds it publishes.
-func (n *peerUpdate) updateRecord(now time.Time) {
-	wrote := parseDate(n.record.Get("wrote"))
-	for _, doc := range n.docs {
-		if doc.Sharing != nil && doc.Sharing.Until.After(wrote) {
-			wrote = doc.Sharing.Until
-		}
-		if doc.Kind != feedsync.OPML {
-			continue
-		}
-		var feeds []string
-		for _, it := range doc.Items() {
-			if !it.Deleted && !isFolder(it) && entryname.IsFeedHash(it.ID) {
-				feeds = append(feeds, it.ID)
-			}
-		}
-		n.record.Set("feeds", strings.Join(feeds, " "))
-	}
-	n.record.Set("wrote", feedsync.FormatDate(wrote))
-	// The date stays the same until a document changes.
-	if len(n.broken) == 0 && (n.read || n.record.Get("success") == "") {
-		n.record.Set("success", feedsync.FormatDate(now))
-	}
-}
-
 // read reads all peers and merges their documents. It continues after a peer that cannot be
-// read.
+// read, and fails if another lektor-dir publishes as this endpoint.
 func (x *exchange) read(ctx context.Context, quiet bool) error {
 	for _, p := range x.peers {
 		n, err := x.fetchPeer(ctx, p)
@@ -424,46 +310,30 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 			}
 		case err != nil:
 			if wait := httpmsg.Pause(err); wait > 0 {
-				x.pauses[p.name] = x.now.Add(wait)
+				rec := x.record(p.name)
+				rec.Set("after", feedsync.FormatDate(x.now.Add(wait)))
+				x.updates = append(x.updates, &peerUpdate{peer: p, record: rec, broken: []error{err}})
 			}
 			for _, e := range humanize.Errors(err) {
 				x.s.Report.Print(fmt.Errorf("%s: %w", p.name, e))
-				passes := mayPass(e) || errors.As(e, new(*fs.PathError)) && !errors.Is(e, fs.ErrPermission)
-				x.failed, x.refused = x.failed || passes, x.refused || !passes
+				if mayPass(e) || errors.As(e, new(*fs.PathError)) && !errors.Is(e, fs.ErrPermission) {
+					x.failed = cmp.Or(x.failed, errRemote)
+				} else {
+					x.failed = errReported
+				}
 			}
 		}
 		if n != nil {
-			x.mergeUpdate(n)
 			x.updates = append(x.updates, n)
 		}
 	}
-	return nil
+	return x.overwritten(ctx)
 }
 
-// mergeUpdate merges the documents of a peer into the set.
-func (x *exchange) mergeUpdate(n *peerUpdate) {
-	subs, marks := x.rep.set.merge(n.docs)
-	for _, id := range subs {
-		if n.peer.name != x.me { // x.me: these were the user's own
-			x.origins[id] = n.peer.place
-		}
-	}
-	x.changed = append(x.changed, marks...)
-	n.docs = nil // free the memory; there may be many peers
-}
-
-// remember saves the records of the peers and the pauses that servers asked for. The caller
-// has saved the set.
+// remember saves the records of the peers. The caller has saved the set.
 func (x *exchange) remember() error {
 	for _, n := range x.updates {
 		if err := x.writeRecord(n.peer.name, n.record); err != nil {
-			return err
-		}
-	}
-	for name, when := range x.pauses {
-		rec := x.record(name)
-		rec.Set("after", feedsync.FormatDate(when))
-		if err := x.writeRecord(name, rec); err != nil {
 			return err
 		}
 	}
@@ -474,7 +344,7 @@ func (x *exchange) remember() error {
 // removes the records of all peers, so that all their documents are read again. Otherwise
 // items that were deleted there or here would come back.
 func (x *exchange) recover(ctx context.Context, dryRun bool) error {
-	place := x.place()
+	place := x.home()
 	n, err := x.fetchPeer(ctx, peer{name: x.me, place: place})
 	if n == nil {
 		return cmdline.Hint(fmt.Errorf("the set is missing from %s, and its published documents cannot be read: %w",
@@ -484,20 +354,12 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	for _, e := range humanize.Errors(err) {
 		x.s.Report.Print(fmt.Errorf("%s: %w", x.me, e))
 	}
-	for _, doc := range n.docs {
-		if u := &x.rep.set.until; doc.Sharing != nil && doc.Kind == feedsync.OPML {
-			u.subs = latest(u.subs, doc.Sharing.Until)
-		} else if doc.Sharing != nil {
-			u.marks = latest(u.marks, doc.Sharing.Until)
-		}
-	}
-	x.mergeUpdate(n)
 	x.rep.set.lastOwnEdit = x.rep.set.lastEdit(x.me)
 	x.rep.lastOwnEdit = x.rep.set.lastOwnEdit
 	if dryRun {
 		return nil
 	}
-	x.c.step()
+	x.step()
 	return os.RemoveAll(x.path(readDir))
 }
 

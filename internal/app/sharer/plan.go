@@ -50,7 +50,7 @@ type planner struct {
 }
 
 // plan returns the actions for all differences between set and lektor-dir.
-func (p *planner) plan(s *set) []action {
+func (p *planner) plan(s *itemSet) []action {
 	var out []action
 	tree := foldersOf(s.subs)
 	for _, it := range s.subs.Items() {
@@ -60,7 +60,7 @@ func (p *planner) plan(s *set) []action {
 		out = append(out, p.feed(tree, it)...)
 	}
 	for _, feed := range slices.Sorted(maps.Keys(p.local.entries)) {
-		if p.local.withheld[feed] == "" && len(s.of(feed)) > 0 {
+		if p.local.withheld[feed] == "" && s.marks.has(feed) {
 			out = append(out, p.marks(s, feed)...)
 		}
 	}
@@ -124,18 +124,18 @@ func (p *planner) refuses(hash, url, id string) string {
 }
 
 // marks returns the actions for the entries of a feed.
-func (p *planner) marks(s *set, feed string) (out []action) {
+func (p *planner) marks(s *itemSet, feed string) (out []action) {
 	here, entries := p.local.entries[feed], p.base.entries(feed)
 	own := entries.bySharedIdentity(here)
 	wanted := map[string]*action{}
-	for _, m := range s.of(feed) {
-		identity, mapped := own[m.identity()]
+	for rest, m := range s.marks.of(feed) {
+		key, c := keyOf(rest)
+		identity, mapped := own[key]
 		if !mapped {
-			identity = m.identity()
+			identity = key
 		}
 		ref, ok := here[identity]
-		c := m.flag()
-		if !ok || ref.HasFlag(c) == !m.Deleted {
+		if !ok || ref.HasFlag(c) == !m.deleted() {
 			continue
 		}
 		if e := entries[identity]; e.sharedAs != "" && !mapped || strings.IndexByte(e.unshared, c) >= 0 {
@@ -146,7 +146,7 @@ func (p *planner) marks(s *set, feed string) (out []action) {
 			a = &action{kind: setFlags, feed: feed, identity: identity}
 			wanted[identity] = a
 		}
-		if m.Deleted {
+		if m.deleted() {
 			a.clear += string(c)
 		} else {
 			a.set += string(c)
@@ -175,7 +175,8 @@ func guardEdits(edits []edit, base *baseline, l *local, deleted func(feed string
 		switch {
 		case d.kind == editGone && !deleted(d.feed):
 			gone++
-		case d.kind == editFlag && !d.set && (d.flag == 'F' || d.ref.Place == lektordir.New):
+		case d.kind == editFlag && !d.set && (d.flag == 'F' ||
+			l.entries[d.feed][d.identity].Place == lektordir.New):
 			cleared[strings.IndexByte(flags, d.flag)]++
 		}
 	}
@@ -183,11 +184,11 @@ func guardEdits(edits []edit, base *baseline, l *local, deleted func(feed string
 		return nil
 	}
 	unread := 0
-	for feed, f := range base.feeds {
+	for feed := range base.feeds {
 		if l.entries[feed] == nil && l.unchanged[feed] == "" && l.subs[feed] == nil {
 			continue
 		}
-		for _, e := range base.read(f) {
+		for _, e := range base.entries(feed) {
 			if e.unread && l.subs[feed] != nil {
 				unread++
 			}
@@ -233,19 +234,18 @@ const maxTrash = 100
 func guard(actions []action, base *baseline, l *local) (rest []action, errs []error) {
 	isEnd := func(a action) bool { return a.kind == unsubscribe }
 	isTrash := func(a action) bool { return a.kind == setFlags && strings.Contains(a.set, "T") }
-	count := func(is func(action) bool) (n int) {
-		for _, a := range actions {
-			if is(a) {
-				n++
-			}
+	ends, trashed, entries := 0, 0, 0
+	for _, a := range actions {
+		if isEnd(a) {
+			ends++
+		} else if isTrash(a) {
+			trashed++
 		}
-		return n
 	}
-	if ends := count(isEnd); len(l.subs) > 2 && 2*ends > len(l.subs) {
+	if len(l.subs) > 2 && 2*ends > len(l.subs) {
 		errs = append(errs, &ErrMany{"end", "subscriptions", ends, len(l.subs)})
 		actions = slices.DeleteFunc(actions, isEnd)
 	}
-	trashed, entries := count(isTrash), 0
 	if trashed <= maxTrash {
 		return actions, errs
 	}

@@ -2,13 +2,13 @@ package sharer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,12 +16,13 @@ import (
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // view is the part of a set that the documents show. It does not change the set.
 type view struct {
-	*set
+	*itemSet
 	hide    map[string]bool // feeds that are in no document
 	related func(document string) []feedsync.Related
 }
@@ -43,50 +44,48 @@ func (v view) subscriptions() *feedsync.Document {
 		}
 	}
 	doc.Arrange()
-	doc.SetSharing(&feedsync.Sharing{Until: v.until.subs, Version: feedsync.SpecVersion, Related: v.related(subsFile)})
+	doc.SetSharing(&feedsync.Sharing{Until: v.dates.subs, Version: feedsync.SpecVersion, Related: v.related(subsFile)})
 	return doc
 }
 
-// hiddenFolders returns the folders that hold only hidden feeds.
+// hiddenFolders returns, for each folder with feeds, whether all of them are hidden.
 func (v view) hiddenFolders() map[string]bool {
 	t := foldersOf(v.subs)
-	holds, shows := map[string]bool{}, map[string]bool{}
+	hidden := map[string]bool{}
 	for _, it := range v.subs.Items() {
 		if it.Deleted || isFolder(it) {
 			continue
 		}
 		for id := t.parent[it.ID]; id != ""; id = t.parent[id] {
-			if v.hide[it.ID] {
-				holds[id] = true
-			} else {
-				shows[id] = true
-			}
+			others, known := hidden[id]
+			hidden[id] = v.hide[it.ID] && (others || !known)
 		}
 	}
-	for id := range shows {
-		delete(holds, id)
-	}
-	return holds
+	return hidden
 }
 
 // writeMarks writes the complete document of marks, or, with newer, the partial one: marks
 // that have changed since the complete document.
 func (v view) writeMarks(w io.Writer, newer bool) error {
 	doc := v.empty(feedsync.RSS)
-	sharing := &feedsync.Sharing{Until: v.until.complete, Version: feedsync.SpecVersion}
+	sharing := &feedsync.Sharing{Until: v.dates.complete, Version: feedsync.SpecVersion}
 	if newer {
-		sharing.Since, sharing.Until = v.until.complete, v.until.marks
+		sharing.Since, sharing.Until = v.dates.complete, v.dates.marks
 		if !sharing.Since.IsZero() {
 			sharing.Window = int(sharing.Until.Sub(sharing.Since)/(24*time.Hour)) + 1
 		}
-		sharing.Related = []feedsync.Related{{Link: completeFile, Type: "complete", Until: v.until.complete}}
+		sharing.Related = []feedsync.Related{{Link: completeFile, Type: "complete", Until: v.dates.complete}}
 	}
 	sharing.Related = append(sharing.Related, v.related(partialFile)...)
 	doc.SetSharing(sharing)
 	var bad error
 	err := doc.WriteItems(w, func(yield func(*feedsync.Item) bool) {
-		for feed, m := range v.sorted(!newer) {
-			if v.hide[feed] || newer && !m.newer {
+		var which func(mark) bool
+		if newer {
+			which = mark.isNewer
+		}
+		for feed, m := range v.marks.sorted(which) {
+			if v.hide[feed] {
 				continue
 			}
 			it, err := v.shown(m)
@@ -100,51 +99,32 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 }
 
 // shown returns the form of a mark in a document.
-func (v view) shown(m *mark) (*feedsync.Item, error) {
-	feed, _, flag, ours := splitState(m.ID)
+func (v view) shown(m mark) (*feedsync.Item, error) {
+	it := m.item()
+	feed, _, flag, ours := splitState(it.ID)
 	if !ours || !v.unsubscribed(feed) {
-		return m.Item, nil
+		return it, nil
 	}
-	return m.Blank(blankMark(m.ID, flag))
-}
-
-// size returns the approximate length of the marks in a document, in bytes.
-func (v view) size(newer bool) int {
-	n := 0
-	for feed, marks := range v.marks {
-		if v.hide[feed] {
-			continue
-		}
-		for _, m := range marks {
-			if !newer || m.newer {
-				n += len(m.Content()) + 60 + 100*len(m.History)
-			}
-		}
-	}
-	for feed, p := range v.stored {
-		if !newer && !v.hide[feed] {
-			n += int(p.size)
-		}
-	}
-	return n
+	return it.Blank(blankMark(it.ID, flag))
 }
 
 // date sets new dates for the documents that have changed since the last commit. It reports
 // whether the complete document is written again. With withdrawn, which means that other
 // feeds are withheld than before, all documents are written again.
-func (s *set) date(withdrawn bool) (complete bool) {
-	if s.subsTouched || withdrawn && !s.until.subs.IsZero() {
-		s.until.subs = s.next(s.until.subs)
+func (s *itemSet) date(withdrawn bool) (complete bool) {
+	if s.subsTouched || withdrawn && !s.dates.subs.IsZero() {
+		s.dates.subs = s.next(s.dates.subs)
 	}
-	if len(s.touched) == 0 && (!withdrawn || s.until.complete.IsZero()) {
+	if len(s.marks.touched) == 0 && (!withdrawn || s.dates.complete.IsZero()) {
 		return false
 	}
-	v := view{set: s, hide: s.withheld()}
-	newer := v.size(true)
-	complete = withdrawn || s.until.complete.IsZero() || newer+frameSize > max((v.size(false)-newer)/4, minPartial)
-	if s.until.marks = s.next(s.until.marks); complete {
-		s.until.complete = s.until.marks
-		s.allPublished()
+	hidden := s.withheld()
+	newer := s.marks.size(true, hidden)
+	complete = withdrawn || s.dates.complete.IsZero() ||
+		newer+frameSize > max((s.marks.size(false, hidden)-newer)/4, minPartial)
+	if s.dates.marks = s.next(s.dates.marks); complete {
+		s.dates.complete = s.dates.marks
+		s.marks.published()
 	}
 	return complete
 }
@@ -154,32 +134,6 @@ const minPartial = 4 << 10
 
 // frameSize is the approximate length of a document without items, in bytes.
 const frameSize = 1 << 10
-
-// place returns the directory or URL to which this endpoint publishes.
-func (r *run) place() string {
-	if isURL(r.target) {
-		return strings.TrimSuffix(r.target, "/") + "/" + r.me
-	}
-	return filepath.Join(r.target, r.me)
-}
-
-// isThere returns an error if a target is a missing directory.
-func isThere(target string) error {
-	if fi, err := os.Stat(target); !isURL(target) && (err != nil || !fi.IsDir()) {
-		return cmdline.Hint(fmt.Errorf("the target %s is missing or not a directory; nothing is changed there", target),
-			anotherTarget)
-	}
-	return nil
-}
-
-// published returns the record of the documents in the target. A record of another place is
-// ignored.
-func (r *run) published() record {
-	if rec := r.record("../" + publishedFile); rec.isOf(r.place()) {
-		return rec
-	}
-	return newRecord(r.place())
-}
 
 // overwritten checks whether another lektor-dir has overwritten our documents since the
 // last run. A copy of this lektor-dir that publishes as the same endpoint would overwrite
@@ -200,17 +154,17 @@ func (x *exchange) overwritten(ctx context.Context) error {
 			// Every change of marks also changes the partial document, so the complete
 			// document is never asked for.
 			if name == completeFile || name == subsFile && !s.subsTouched || name == partialFile &&
-				len(s.touched) == 0 {
+				len(x.rep.set.marks.touched) == 0 {
 				continue
 			}
 		} else {
 			_, written, _ := strings.Cut(rec.Get(name), ", ")
-			if written == identity(filepath.Join(x.place(), name)) {
+			if written == identity(filepath.Join(x.home(), name)) {
 				continue
 			}
 		}
 		// A document that cannot be read is written again; that reports any error.
-		data, err := x.placeAt(x.place()).read(ctx, name, rec)
+		data, err := x.transportAt(x.home()).read(ctx, name, rec)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -227,17 +181,14 @@ func (x *exchange) overwritten(ctx context.Context) error {
 // that uses our name: it has edits that were not made here, or is newer than the published
 // one.
 func (x *exchange) checkOwner(name string, data []byte) error {
-	doc, _ := feedsync.ParseNews(data, x.isKnown)
-	if doc == nil {
-		return nil
-	}
-	place := feedurl.Public(x.place()) + "/" + name
-	if err := x.notOurs(place, doc); err != nil {
-		return err
-	}
-	until := x.rep.before.marks
+	place := feedurl.Public(x.home()) + "/" + name
+	kind, until := feedsync.RSS, x.rep.before.marks
 	if name == subsFile {
-		until = x.rep.before.subs
+		kind, until = feedsync.OPML, x.rep.before.subs
+	}
+	doc, _, copied := x.parse(place, data, kind, func(*feedsync.Item) {})
+	if doc == nil || copied != nil {
+		return copied
 	}
 	// If the set is lost, the published documents are all that is left.
 	if !x.rep.lost && doc.Sharing != nil && doc.Sharing.Until.After(until) {
@@ -247,7 +198,7 @@ func (x *exchange) checkOwner(name string, data []byte) error {
 }
 
 // version returns the version of a document, "" if there is none.
-func (u untils) version(name string) string {
+func (u documentDates) version(name string) string {
 	until := u.marks
 	switch {
 	case name == subsFile:
@@ -261,12 +212,27 @@ func (u untils) version(name string) string {
 
 // document writes a document.
 func (x *exchange) document(name string, w io.Writer) error {
-	v := view{set: x.rep.set, hide: x.rep.set.withheld(), related: x.related}
+	v := view{itemSet: x.rep.set, hide: x.rep.set.withheld(), related: x.related}
 	if name == subsFile {
 		return v.subscriptions().Write(w)
 	}
-	err := v.writeMarks(w, name == partialFile)
-	return errors.Join(err, x.rep.store.failed)
+	return v.writeMarks(w, name == partialFile)
+}
+
+// publish saves the records of the peers that were merged, and publishes the documents. An
+// error of the server that may be gone at the next sync counts as one of a peer.
+func (x *exchange) publish(ctx context.Context) error {
+	if err := x.remember(); err != nil {
+		return err
+	}
+	err := x.publishDocuments(ctx)
+	if err == nil || !isURL(x.target) || slices.ContainsFunc(humanize.Errors(err),
+		func(e error) bool { return !mayPass(e) }) {
+		return err
+	}
+	x.s.Report.Print(err)
+	x.failed = cmp.Or(x.failed, errRemote)
+	return nil
 }
 
 // publishDocuments writes the documents that differ from those in the target. If the server
@@ -279,10 +245,10 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 	if err := isThere(x.target); err != nil {
 		return err
 	}
-	rec, to := x.published(), x.placeAt(x.place())
+	rec, to := x.published(), x.transportAt(x.home())
 	var bad error
 	for _, name := range documents {
-		version := x.rep.set.until.version(name)
+		version := x.rep.set.dates.version(name)
 		if version == "" || to.has(name, version, rec) {
 			continue
 		}
@@ -310,14 +276,8 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 // concernsOneDocument reports whether an error concerns a single document, so that the next may succeed.
 func concernsOneDocument(err error) bool {
 	e, ok := errors.AsType[*httpmsg.StatusError](err)
-	switch {
-	case !ok:
-		return false
-	case e.Status == http.StatusRequestEntityTooLarge, e.Status == http.StatusLocked,
-		e.Status == http.StatusInsufficientStorage:
-		return true
-	}
-	return false
+	return ok && slices.Contains([]int{http.StatusRequestEntityTooLarge, http.StatusLocked,
+		http.StatusInsufficientStorage}, e.Status)
 }
 
 // mayPass reports whether a later sync may succeed though the user does nothing here. The manual has
@@ -380,7 +340,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 		return err
 	}
 	for _, name := range documents {
-		if r.rep.set.until.version(name) == "" {
+		if r.rep.set.dates.version(name) == "" {
 			continue
 		}
 		if err := writeFile(filepath.Join(dir, name),

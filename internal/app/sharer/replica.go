@@ -7,33 +7,31 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
-	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // replica is the set and the baseline of a lektor-dir, with their store.
 type replica struct {
-	set         *set
+	set         *itemSet
 	base        *baseline
 	store       *store
-	lost        bool      // the store is missing, but there was one
-	lastOwnEdit time.Time // time of the last edit by this endpoint before this run
-	before      untils    // dates of the documents before this run
+	lost        bool          // the store is missing, but there was one
+	lastOwnEdit time.Time     // time of the last edit by this endpoint before this run
+	before      documentDates // dates of the documents before this run
 }
 
 // load reads the replica.
 func (r *run) load() error {
 	p := &replica{set: newSet(r.me, r.now), base: &baseline{feeds: map[string]*baseFeed{}}}
-	p.store = &store{path: r.path(storeFile), maxLine: maxLine, d: r.d, step: r.c.step,
+	p.store = &store{path: r.path(storeFile), d: r.d, step: r.step,
 		boot: cmp.Or(atomicfile.BootID(), "-")}
 	r.rep = p
 	there, err := p.store.load(p.set, p.base)
@@ -51,64 +49,36 @@ func (r *run) load() error {
 	if err != nil {
 		return err
 	}
-	p.lastOwnEdit, p.before = p.set.lastOwnEdit, p.set.until
-	if there {
-		r.readListed()
+	p.lastOwnEdit, p.before = p.set.lastOwnEdit, p.set.dates
+	return nil
+}
+
+// relist lists the feeds that were not listed, but whose marks have changed. An entry that was
+// changed here since the last run is left out, since its edit is not in the set yet.
+func (r *run) relist(ctx context.Context, l *local) error {
+	for feed := range r.rep.set.marks.touched {
+		if l.unchanged[feed] == "" {
+			continue
+		}
+		delete(l.unchanged, feed)
+		if err := r.listFeed(ctx, l, feed); err != nil {
+			return err
+		}
+		entries := r.rep.base.entries(feed)
+		maps.DeleteFunc(l.entries[feed], func(identity string, ref lektordir.Ref) bool {
+			e, ok := entries[identity]
+			if ok && e.at(ref) == e {
+				return false
+			}
+			delete(l.stamps, feed)
+			return true
+		})
 	}
 	return nil
 }
 
-// listedHead is the first line of the file of listed feeds: the commit to which the other lines
-// belong, and the endpoint. After a backup was restored, two commits may have one number, so the
-// line also has the size of the store.
-func (r *run) listedHead() string {
-	return fmt.Sprintf("%d %d %s\n", r.rep.store.commits, r.rep.store.size, r.me)
-}
-
-// readListed reads which feeds agreed with the set after the last commit. If the file is
-// missing or of another commit, all feeds are listed.
-func (r *run) readListed() {
-	r.listed = map[string]string{}
-	data, _ := atomicfile.Read(r.path(listedFile), maxDocument)
-	lines, ok := strings.CutPrefix(string(data), r.listedHead())
-	for line := range strings.Lines(lines) {
-		if feed, state, _ := strings.Cut(line, " "); ok {
-			r.listed[feed] = strings.TrimSuffix(state, "\n")
-		}
-	}
-}
-
-// writeListed writes the file of [run.readListed].
-func (r *run) writeListed(l *local) error {
-	text := []byte(r.listedHead())
-	for _, feed := range slices.Sorted(maps.Keys(l.unchanged)) {
-		text = fmt.Appendf(text, "%s %s\n", feed, l.unchanged[feed])
-	}
-	if old, err := atomicfile.Read(r.path(listedFile), maxDocument); err == nil && string(old) == string(text) {
-		return nil
-	}
-	r.c.step()
-	return atomicfile.WriteUnsynced(r.path(listedFile), text)
-}
-
-// listAgain reads the lektor-dir again if marks of feeds have changed that were not listed.
-// It adds edits that the user made in between.
-func (r *run) listAgain(ctx context.Context, l *local) (*local, error) {
-	again := false
-	for id := range r.rep.set.touched {
-		feed, _ := place(id)
-		again = again || l.unchanged[feed] != ""
-		delete(r.listed, feed)
-	}
-	if !again {
-		return l, nil
-	}
-	r.trouble = nil // it is found again
-	return r.note(ctx)
-}
-
-// agree adds the listed feeds without actions to the unchanged ones.
-func (l *local) agree(actions []action, waiting map[string]int) {
+// agree records the listed feeds without actions as unchanged.
+func (l *local) agree(base *baseline, actions []action, waiting map[string]int) {
 	for _, a := range actions {
 		delete(l.stamps, a.feed)
 	}
@@ -118,12 +88,15 @@ func (l *local) agree(actions []action, waiting map[string]int) {
 	for feed, stamp := range l.stamps {
 		l.unchanged[feed] = fmt.Sprintf("%s %d", stamp, waiting[feed])
 	}
+	for _, feed := range slices.Sorted(maps.Keys(base.feeds)) {
+		base.setListed(feed, l.unchanged[feed])
+	}
 }
 
 // note reads the lektor-dir, and adds the edits of the user to the set.
 func (r *run) note(ctx context.Context) (*local, error) {
 	p := r.rep
-	l, err := r.local(ctx)
+	l, err := r.local(ctx, p.base)
 	if err != nil {
 		return nil, err
 	}
@@ -131,15 +104,14 @@ func (r *run) note(ctx context.Context) (*local, error) {
 	for hash, sub := range l.subs {
 		// A subscription that the set has lost is only in the baseline.
 		if f := p.base.sub(hash); f.subscribed && !f.unshared && p.set.subs.Item(hash) == nil {
-			edits = append(edits, edit{kind: editFeed, feed: hash, sub: sub})
+			edits = append(edits, edit{kind: editFeed, feed: hash, sub: &subEdit{now: sub}})
 		}
 	}
 	if edits, err = r.confirm(ctx, l, edits); err != nil {
 		return nil, err
 	}
 	edits = slices.DeleteFunc(edits, func(d edit) bool {
-		m := p.set.flagOf(d.feed, d.key, d.flag)
-		return d.kind == editFlag && (m != nil && !m.Deleted) == d.set
+		return d.kind == editFlag && p.set.marks.isSet(d.feed, d.key, d.flag) == d.set
 	})
 	if err := guardEdits(edits, p.base, l, r.deletes()); err != nil && !r.yes {
 		return nil, err
@@ -157,7 +129,7 @@ func (r *run) note(ctx context.Context) (*local, error) {
 }
 
 // confirm removes the edits for entries that are not gone, and marks these as uncertain.
-func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, error) {
+func (r *reader) confirm(ctx context.Context, l *local, edits []edit) ([]edit, error) {
 	missing := map[string][]string{}
 	for _, d := range edits {
 		if d.kind == editGone {
@@ -196,23 +168,17 @@ func (r *run) confirm(ctx context.Context, l *local, edits []edit) ([]edit, erro
 // documents are dated anew.
 func (r *run) commit(l *local) error {
 	p, s, st := r.rep, r.rep.set, r.rep.store
-	if st.failed != nil {
-		return st.failed
-	}
 	withdrawn := s.withdraw(l.withheld)
 	complete := s.date(withdrawn)
-	acted := len(p.base.changes) > 0 || st.acted
-	if acted {
-		if err := r.syncMoves(); err != nil {
+	if p.base.moved || st.acted {
+		if err := st.syncMoves(); err != nil {
 			return err
 		}
 	}
-	if len(s.touched) > 0 || s.subsTouched || withdrawn || acted || st.rewrite {
-		if err := p.save(complete); err != nil {
-			return err
-		}
+	if len(s.marks.touched) == 0 && !s.subsTouched && !withdrawn && !p.base.moved && !st.acted && !st.rewrite {
+		return nil // feeds that need no more listing are recorded with the next change
 	}
-	return r.writeListed(l)
+	return p.save(complete)
 }
 
 // save writes the changes to the store, or the whole store if the changes are large.
@@ -221,8 +187,8 @@ func (p *replica) save(complete bool) error {
 	st.commits++
 	var lines []byte
 	if room := st.room(); !st.rewrite {
-		for _, id := range slices.Sorted(maps.Keys(s.touched)) {
-			if lines = appendMark(lines, s.mark(id)); len(lines) > room {
+		for _, m := range s.marks.sorted(mark.isTouched) {
+			if lines = m.append(lines); len(lines) > room {
 				break
 			}
 		}
@@ -230,7 +196,7 @@ func (p *replica) save(complete bool) error {
 			lines = appendSubs(lines, s)
 		}
 		if complete {
-			lines = appendDate(lines, "complete", s.until.complete)
+			lines = appendDate(lines, "complete", s.dates.complete)
 		}
 		lines = append(st.appendMeta(lines, s), p.base.changes...)
 		st.rewrite = len(lines) > room
@@ -244,37 +210,9 @@ func (p *replica) save(complete bool) error {
 	if err != nil {
 		return err
 	}
-	st.acted, p.base.changes, p.base.lineFeed, s.subsTouched = false, nil, "", false
-	clear(s.touched)
+	p.base.saved()
+	st.acted, s.subsTouched = false, false
+	s.marks.saved()
 	st.step()
 	return atomicfile.WriteUnsynced(st.path+commitsSuffix, fmt.Appendf(nil, "%d\n", st.commits))
-}
-
-// syncMoves syncs the directories in which files of the lektor-dir were renamed.
-func (r *run) syncMoves() error {
-	hashes, err := r.d.FeedHashes()
-	if err != nil {
-		return err
-	}
-	rels := []string{"new", "cur", "src"}
-	for _, hash := range hashes {
-		rels = append(rels, "new/"+hash, "cur/"+hash)
-		for _, file := range []string{feedfiles.URLPath(hash), feedfiles.CategoriesPath(hash), "src/" +
-			feedfiles.AliasPath(hash)} {
-			rels = append(rels, filepath.Dir(file))
-		}
-	}
-	return dirfs.SyncMoves(r.d.Path(), rels...)
-}
-
-// sweep removes temporary files of killed runs. In a replicated directory, no other program
-// would remove them on any machine.
-func (r *run) sweep() {
-	dirs := []string{r.path()}
-	if r.target != "" && !isURL(r.target) {
-		dirs = append(dirs, filepath.Join(r.target, r.me))
-	}
-	for _, dir := range dirs {
-		sweepDir(dir, r.c.step)
-	}
 }

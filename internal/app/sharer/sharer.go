@@ -3,20 +3,22 @@
 // internal/protocol/feedsync) in a directory or on a server that all of them can reach.
 //
 // It is a replica with a three-way merge. The [baseline] is the state of the lektor-dir at
-// the last run, [local] its state now, and the [set] is the state that all machines agree
-// on. [diff] returns the edits of the user, and [set.note] adds them to the set.
-// [set.merge] merges the documents of peers. [planner.plan] returns the differences between
-// set and lektor-dir, and [applier.apply] removes them. All but the last step work on
-// values.
+// the last run, [local] its state now, and the [itemSet] is the state that all machines agree
+// on. [diff] returns the edits of the user, and [itemSet.note] adds them to the set.
+// [itemSet.mergeSubs] and [itemSet.mergeMark] merge items of peers. [planner.plan] returns
+// the differences between set and lektor-dir, and [applier.apply] removes them. All but the
+// last step work on values.
 //
 // Set and baseline are one file, the [store], and one commit changes both, so a run can be
 // killed anywhere: an edit is in both or in neither, and an action is in the baseline as
 // soon as it is done. A [view] makes the documents from the set, without feeds that are not
-// shared. They are kept in a [transport]: a directory or a server.
+// shared. They are kept in a [transport]: a directory or a server. The [endpoint] knows these
+// places, and has the other files of etc/share.
 //
-// Read the files in this order: local, baseline, diff, set, folders, note, meet and plan
-// work on values; apply, store, old and replica change files; peers, place and publish are
-// the exchange between machines; sync, init, status and documents are the commands.
+// Read the files in this order: local reads the lektor-dir; baseline, diff, marks, set,
+// folders, note, match and plan work on values; apply, store and replica change files;
+// endpoint, transport, peers and publish are the exchange between machines; sync, init,
+// status and documents are the commands.
 package sharer
 
 import (
@@ -24,9 +26,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -56,7 +55,6 @@ const (
 	targetFile    = "target"
 	headersFile   = "headers"
 	storeFile     = "replica" // the set and the baseline
-	listedFile    = "listed"  // the feeds that agree with them
 	lockFile      = "lock"
 	peersDir      = "peers"     // directory or URL of each peer that the user added
 	readDir       = "read"      // record of each peer
@@ -79,21 +77,12 @@ const maxDocument = 1 << 30
 
 // run is the state of one command.
 type run struct {
+	*endpoint
 	reader
-	c Common
-	s *cmdline.Streams
-
-	me     string // name of this endpoint
-	yes    bool   // deletions have no limit
-	target string // directory or URL
-	rep    *replica
-	unlock func()
-	web    *fetch.Client // see client
-}
-
-// path returns the path of a file of etc/share.
-func (r *run) path(elem ...string) string {
-	return r.d.Join(append([]string{shareDir}, elem...)...)
+	c   Common
+	s   *cmdline.Streams
+	yes bool // deletions have no limit
+	rep *replica
 }
 
 // open opens the lektor-dir with [cmdline.OpenDir] or [cmdline.CreateDir], and reads the names of the
@@ -124,7 +113,8 @@ func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (
 		c.stamp.Clock = c.Now
 	}
 	c.stamp.Shared = d.Shared()
-	r := &run{reader: reader{d: d, now: now, rule: c.stamp}, c: c, s: s}
+	e := &endpoint{dir: d, step: c.step, config: c.Fetch, report: s.Report}
+	r := &run{endpoint: e, reader: reader{d: d, now: now, rule: c.stamp}, c: c, s: s}
 	if r.me, err = r.setting(endpointFile); err != nil {
 		return nil, err
 	}
@@ -178,35 +168,10 @@ func (c Common) openRecordingEdits(ctx context.Context, yes bool, s *cmdline.Str
 	return r, l, nil
 }
 
-// setting returns the line of a file of one line, "" if the file does not exist.
-func (r *run) setting(name string) (string, error) {
-	line, err := atomicfile.Line(r.path(name))
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return line, nil
-	}
-	if fi, serr := os.Stat(r.path(name)); serr == nil && !fi.Mode().IsRegular() {
-		err = cmdline.Hint(err, "this must be a file of one line; move it away, and run: lektor-share init DIR|URL")
-	}
-	return "", err
-}
-
-// lock locks the set against other processes. It fails at once if another one holds the
-// lock.
-func (r *run) lock() error {
-	busy := cmdline.Hint(errors.New("another lektor-share is at work on this lektor-dir"),
-		"nothing was done; try again when it has ended")
-	var err error
-	r.unlock, err = atomicfile.Lock(r.path(lockFile), busy)
-	return err
-}
-
 // end releases the lock, and closes the store and connections.
 func (r *run) end() {
 	if r.rep != nil {
 		r.rep.store.close()
-		if r.rep.store.from != nil {
-			_ = r.rep.store.from.Close()
-		}
 	}
 	if r.web != nil {
 		r.web.Close()
@@ -216,46 +181,12 @@ func (r *run) end() {
 	}
 }
 
-// client returns the HTTP client of the run. All requests share it, so that a server that
-// asks for a pause gets it.
-func (r *run) client() *fetch.Client {
-	if r.web == nil {
-		r.web = fetch.NewClient(r.c.Fetch)
-	}
-	return r.web
-}
-
 // isURL reports whether a target or a peer is on a server.
 func isURL(place string) bool { return feedurl.IsHTTP(place) }
-
-// private calls [private] after the step hook of tests.
-func (r *run) private(path string, data []byte) error {
-	r.c.step()
-	return private(path, data)
-}
-
-// private writes a file with mode 0600, unless it has this content and mode already.
-func private(path string, data []byte) error {
-	old, err := atomicfile.Read(path, int64(len(data))+1)
-	if err == nil && string(old) == string(data) {
-		if fi, err := os.Lstat(path); err == nil && fi.Mode() == 0o600 {
-			return nil
-		}
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.WritePrivate(path, data)
-}
-
-// line writes a file of one line below etc/share.
-func (r *run) line(text string, elem ...string) error {
-	return r.private(r.path(elem...), []byte(text+"\n"))
-}
 
 // errReported is the error if every failure was reported already. errRemote is the error if
 // only peers failed, and a later try may help.
 var (
-	errReported       = &cmdline.ExitError{Status: 1}
+	errReported error = &cmdline.ExitError{Status: 1}
 	errRemote   error = &cmdline.ExitError{Status: 75}
 )

@@ -30,11 +30,12 @@ type clock struct{ now time.Time }
 // machine is a shared lektor-dir.
 type machine struct {
 	*testdir.Dir
-	t     *testing.T
-	name  string
-	clock *clock
-	skew  time.Duration
-	err   bytes.Buffer
+	t       *testing.T
+	name    string
+	clock   *clock
+	skew    time.Duration
+	err     bytes.Buffer
+	aliases int // written by settle
 }
 
 // newMachine returns a new lektor-dir that publishes in a target.

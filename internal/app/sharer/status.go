@@ -3,18 +3,14 @@ package sharer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
@@ -48,36 +44,6 @@ func Peer(_ context.Context, o PeerOptions, s *cmdline.Streams) error {
 	}
 	defer r.end()
 	return do(r, o.Print)
-}
-
-func (r *run) addPeer(name, place string) (err error) {
-	switch {
-	case isURL(place):
-		if feedurl.Public(place) != place {
-			return cmdline.Hint(errors.New("a peer's URL must not contain a user and password"),
-				"the headers of the target are sent to its server: %s", r.path(headersFile))
-		}
-	case strings.Contains(place, "://") || place == "":
-		return cmdline.Usagef("peer add: %q is neither a directory nor an http or https URL", feedurl.Public(place))
-	default:
-		if place, err = filepath.Abs(place); err != nil {
-			return err
-		}
-		// Links in a place that the user names are followed now, and no longer when it is read.
-		if target, err := filepath.EvalSymlinks(place); err == nil {
-			place = target
-		}
-	}
-	return r.line(place, peersDir, name)
-}
-
-// removePeer removes a peer that the user added. Its edits stay in the set.
-func (r *run) removePeer(name string) error {
-	if !peerName(name) || !atomicfile.Exists(r.path(peersDir, name)) {
-		return cmdline.Hint(fmt.Errorf("no peer %s was added", name),
-			"lektor-share peer ls; to remove a peer in the target, remove its directory there")
-	}
-	return errors.Join(atomicfile.Remove(r.path(peersDir, name)), os.RemoveAll(r.path(readDir, name)))
 }
 
 // peerRow is a peer as it is printed.
@@ -142,13 +108,13 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 	if err := r.printPeers(o.Print); err != nil {
 		return err
 	}
-	l, err := r.local(ctx)
+	l, err := r.local(ctx, r.rep.base)
 	if err != nil {
 		return err
 	}
 	s.Report.Info("endpoint %s, target %s", r.me, cmp.Or(r.target, "none"))
 	waiting := 0
-	for _, n := range r.meet(r.rep.set, r.rep.base, l, nil) {
+	for _, n := range r.matchEntries(r.rep.set, r.rep.base, l) {
 		waiting += n
 	}
 	p := &planner{me: r.me, base: r.rep.base, local: l, allow: o.Fetch.AllowPrivate}
@@ -164,7 +130,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	r.summary(humanize.Count(len(peers), "peer"), "", waiting)
+	r.summary(humanize.Count(len(peers), "peer"), &plan{waiting: waiting})
 	for _, hash := range slices.Sorted(maps.Keys(l.withheld)) {
 		name := hash
 		if sub, err := subscriptions.Read(r.d, hash); err == nil {
@@ -185,7 +151,7 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 		}
 		s.Report.Info("%s", text)
 	}
-	return errors.Join(r.trouble, r.rep.store.failed)
+	return r.trouble
 }
 
 // conflict is an item in conflict as it is printed, one line for each losing version.
@@ -247,7 +213,7 @@ func Conflicts(_ context.Context, o ConflictsOptions, s *cmdline.Streams) error 
 	})
 }
 
-func (s *set) conflicts() (out []conflict) {
+func (s *itemSet) conflicts() (out []conflict) {
 	t := foldersOf(s.subs)
 	for _, it := range s.inConflict() {
 		kind := "subscription"
@@ -357,7 +323,7 @@ func (o ResolveOptions) names(ctx context.Context, s *cmdline.Streams) ([]string
 
 // named returns the items in conflict that the user names, each by its id or a unique
 // prefix of it, or all.
-func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
+func (s *itemSet) named(names []string, all bool) ([]*feedsync.Item, error) {
 	items := slices.DeleteFunc(s.inConflict(), func(it *feedsync.Item) bool { return !it.Conflict })
 	if all {
 		return items, nil
@@ -384,7 +350,7 @@ func (s *set) named(names []string, all bool) ([]*feedsync.Item, error) {
 }
 
 // settled returns the item with its conflict settled.
-func (s *set) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, error) {
+func (s *itemSet) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, error) {
 	var content []byte
 	deleted, parent := it.Deleted, it.Parent
 	if which == "theirs" {

@@ -3,7 +3,6 @@ package sharer
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -14,13 +13,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unique"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
-	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -44,10 +43,9 @@ import (
 // earlier number was damaged or restored from a backup. It is refused, because actions
 // since that commit would look like edits of the user.
 //
-// The end of the log is known only after all blocks are read. Package filelog would read
-// the file a second time, so the store opens it itself. The first block has nearly all marks
-// and entries. Their lines are only located at first, and a feed's are read when it is used,
-// because a run mostly needs few feeds.
+// The whole file is read into memory. The first block has nearly all marks and entries. Their
+// lines are only located, and those of a feed are parsed when it is used, because a run mostly
+// needs few feeds.
 type store struct {
 	path    string
 	d       *lektordir.Dir
@@ -57,35 +55,10 @@ type store struct {
 	whole   int64 // size after the whole file was last written
 	rewrite bool  // the next commit writes the whole file
 	commits int   // number of the last commit
-	maxLine int   // see the constant
 
 	end   []byte // result block of the last action, written with the next block
 	acted bool   // there are actions since the last commit
 	log   *os.File
-
-	from   *os.File // for lines that are read later
-	failed error    // such lines could not be read, so nothing more may be written
-}
-
-// section is a part of the first block: the lines of a feed's marks or entries.
-type section struct{ at, size int64 }
-
-// extend adds the line at an offset to the section.
-func (p *section) extend(at int64, line []byte) {
-	if p.size == 0 {
-		p.at = at
-	}
-	p.size = at + int64(len(line)) - p.at
-}
-
-// read calls parse for each line of a section, which reports whether it is valid.
-func (st *store) read(p section, parse func(word string, args []byte) bool) {
-	data := make([]byte, p.size)
-	_, err := st.from.ReadAt(data, p.at)
-	if err == nil && eachLine(data, parse) != nil {
-		err = &damagedError{st.path, "it has changed"}
-	}
-	st.failed = errors.Join(st.failed, err)
 }
 
 // eachLine calls parse for each line.
@@ -105,9 +78,12 @@ const storeHeader = "lektor-share 2"
 // commitsSuffix is appended to the name of the store for the file with the commit number.
 const commitsSuffix = ".commits"
 
-// maxLine is the length of the longest line that is read, in bytes. The line of an item with
-// [feedsync.MaxConflicts] long conflicts has about half of that.
-const maxLine = 16 << 20
+// maxStore is the size of the largest store, in bytes. That is enough for four million marks.
+const maxStore = 2<<30 - 2
+
+// maxTorn is the length of an incomplete block at the end of a store that may be longer than its first
+// block, in bytes.
+const maxTorn = 16 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -121,6 +97,9 @@ type errStop struct{ error }
 
 func (e *errStop) Unwrap() error { return e.error }
 
+// endLen is the length of the last line of a block.
+const endLen = len("= 12345678\n")
+
 // appendBlock appends the lines of a block and its end.
 func appendBlock(b, lines []byte) []byte {
 	return fmt.Appendf(append(b, lines...), "= %08x\n", crc32.Checksum(lines, castagnoli))
@@ -129,27 +108,26 @@ func appendBlock(b, lines []byte) []byte {
 // decoder reads the blocks of a store.
 type decoder struct {
 	*store
-	set     *set
+	set     *itemSet
 	base    *baseline
-	order   []*feedsync.Item
-	acts    []act // actions done since the last commit
-	pending *act
+	done    []actionBlock // actions since the last commit
+	pending *actionBlock
 }
 
-// act is the block of an action.
-type act struct {
+// actionBlock is the block of an action.
+type actionBlock struct {
 	boot, stamp, path string
 	lines             []byte
 }
 
 // load reads the store into a set and a baseline. It reports false if there is no store.
-func (st *store) load(s *set, base *baseline) (bool, error) {
+func (st *store) load(s *itemSet, base *baseline) (bool, error) {
 	line, err := atomicfile.Line(st.path + commitsSuffix)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 	last, _ := strconv.Atoi(line) // 0 if a power cut has emptied the file
-	st.from, err = atomicfile.OpenRegular(st.path)
+	data, err := atomicfile.ReadRaw(st.path, maxStore)
 	if errors.Is(err, fs.ErrNotExist) {
 		st.rewrite, st.commits = true, last
 		return false, nil
@@ -157,9 +135,8 @@ func (st *store) load(s *set, base *baseline) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	s.lines, base.lines = st.read, st.read
 	d := &decoder{store: st, set: s, base: base}
-	if err := d.decode(); err != nil {
+	if err := d.decode(data); err != nil {
 		return false, err
 	}
 	if st.commits < last {
@@ -171,98 +148,104 @@ func (st *store) load(s *set, base *baseline) (bool, error) {
 }
 
 // decode reads the blocks. It returns a [*damagedError] if the file is damaged.
-func (d *decoder) decode() error {
+func (d *decoder) decode(data []byte) error {
 	damaged := func(why string) error { return &damagedError{d.path, why} }
-	in := bufio.NewScanner(d.from)
-	in.Buffer(make([]byte, min(1<<18, d.maxLine)), d.maxLine)
-	in.Split(wholeLine)
-	if !in.Scan() && in.Err() != nil {
-		return d.failedRead(in.Err())
-	}
-	if in.Text() != storeHeader+"\n" {
+	rest, ok := bytes.CutPrefix(data, []byte(storeHeader+"\n"))
+	if !ok {
 		return damaged(fmt.Sprintf("it does not begin with %q", storeHeader))
 	}
-	at, torn := int64(len(in.Bytes())), false
-	var sum uint32
-	var block []byte // lines of a block after the first
-	var bad error
-	for in.Scan() {
-		line := in.Bytes()
-		if end, ok := bytes.CutPrefix(line, []byte("= ")); !ok || len(end) != 9 {
-			if sum = crc32.Update(sum, castagnoli, line); d.whole == 0 {
-				bad = cmp.Or(bad, d.first(at, line))
-			} else {
-				block = append(block, line...)
-			}
-			if int64(len(block)) > d.whole+int64(d.maxLine) {
-				return damaged("a block is longer than the rest") // such changes are written as a whole file
-			}
-			at += int64(len(line))
-			continue
-		} else if at += int64(len(line)); string(end) != fmt.Sprintf("%08x\n", sum) {
-			torn = true
-		} else if torn {
-			return damaged("a block in the middle of the file is damaged")
-		} else if d.whole == 0 {
-			d.size, d.whole = at, at
-		} else {
-			bad = d.block(block)
-			d.size = at
+	torn := false
+	for {
+		n := bytes.Index(rest, []byte("\n= ")) + 1
+		if n == 0 || len(rest) < n+endLen {
+			break
 		}
-		if bad != nil && !torn {
+		lines, end := rest[:n], rest[n:n+endLen]
+		rest = rest[n+endLen:]
+		var bad error
+		switch {
+		case string(end) != fmt.Sprintf("= %08x\n", crc32.Checksum(lines, castagnoli)):
+			torn = true
+			continue
+		case torn:
+			return damaged("a block in the middle of the file is damaged")
+		case d.whole == 0:
+			d.whole = int64(len(data) - len(rest))
+			bad = d.first(lines)
+		default:
+			bad = d.block(lines)
+		}
+		if bad != nil {
 			return damaged(bad.Error())
 		}
-		sum, block = 0, nil
+		d.size = int64(len(data) - len(rest))
 	}
-	if in.Err() != nil {
-		return d.failedRead(in.Err())
-	}
-	if d.whole == 0 {
+	switch {
+	case d.whole == 0:
 		return damaged("its first block is damaged") // unlike later blocks, it was written together with the file
+	case int64(len(data)) > d.size+d.whole+maxTorn:
+		return damaged("a block is longer than the rest") // such changes are written as a whole file
 	}
-	d.settle()
+	d.finish()
 	d.base.lineFeed = ""
-	d.set.subs.Append(d.order...)
 	d.set.subs.Arrange()
 	return nil
 }
 
-// wholeLine splits a file into lines with their newlines. A last line without one is ignored.
-func wholeLine(data []byte, _ bool) (int, []byte, error) {
-	n := bytes.IndexByte(data, '\n') + 1
-	if n == 0 {
-		return 0, nil, nil
-	}
-	return n, data[:n], nil
-}
-
-// failedRead returns the error for an error of a [bufio.Scanner].
-func (d *decoder) failedRead(err error) error {
-	if errors.Is(err, bufio.ErrTooLong) {
-		return &damagedError{d.path, "a line is longer than " + humanize.Bytes(int64(d.maxLine))}
-	}
-	return err
-}
-
-// first reads a line of the first block. It only locates the marks of the complete document,
-// except those with conflicts or of other programs, and the entries.
-func (d *decoder) first(at int64, line []byte) error {
-	const id = len("mark ")
-	if len(line) > id+stateIDLen && line[0] == 'm' && d.set.until.complete.IsZero() {
-		flags := line[id+stateIDLen:]
-		feed, _ := place(string(line[id : id+stateIDLen]))
-		if feed != "" && (bytes.HasPrefix(flags, []byte("\t\t")) || bytes.HasPrefix(flags, []byte("\t-\t"))) {
-			p := d.set.stored[feed]
-			p.extend(at, line)
-			d.set.stored[feed] = p
-			return nil
+// first reads the lines of the first block.
+func (d *decoder) first(lines []byte) error {
+	for len(lines) > 0 {
+		n := d.locate(lines)
+		if n == 0 {
+			n = bytes.IndexByte(lines, '\n') + 1
+			if err := eachLine(lines[:n], d.parse); err != nil {
+				return err
+			}
 		}
+		lines = lines[n:]
 	}
-	if f := d.base.feeds[d.base.lineFeed]; f != nil && bytes.HasPrefix(line, []byte("entry ")) {
-		f.stored.extend(at, line)
-		return nil
+	return nil
+}
+
+// locate keeps lines at the beginning of lines to be parsed later, and returns their length: the marks of
+// a feed that are in the complete document, except those with conflicts, or the entries of a feed.
+func (d *decoder) locate(lines []byte) int {
+	if bytes.HasPrefix(lines, []byte(entryWord)) {
+		f := d.base.feeds[d.base.lineFeed]
+		if f == nil || f.stored != nil || len(f.entries) > 0 {
+			return 0
+		}
+		f.stored = leading(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte(entryWord)) })
+		return len(f.stored)
 	}
-	return eachLine(bytes.Clone(line), d.parse)
+	const begin, end = len(markWord) + identityAt, len(markWord) + stateIDLen
+	if len(lines) < end || !bytes.HasPrefix(lines, []byte(markWord)) || !d.set.dates.complete.IsZero() {
+		return 0
+	}
+	feed, _, _, ok := splitState(string(lines[len(markWord):end]))
+	if !ok || d.set.marks.has(feed) {
+		return 0
+	}
+	found := leading(lines, func(line []byte) bool {
+		return len(line) > end && bytes.HasPrefix(line, lines[:begin]) && isRest(line[begin:end]) &&
+			(bytes.HasPrefix(line[end:], []byte("\t\t")) || bytes.HasPrefix(line[end:], []byte("\t-\t")))
+	})
+	if len(found) > 0 {
+		d.set.marks.stored[feed] = found
+	}
+	return len(found)
+}
+
+// leading returns the lines before the first one for which is returns false.
+func leading(lines []byte, is func(line []byte) bool) []byte {
+	n := 0
+	for line := range bytes.Lines(lines) {
+		if !is(line) {
+			break
+		}
+		n += len(line)
+	}
+	return lines[:n]
 }
 
 // block applies a complete block.
@@ -275,35 +258,32 @@ func (d *decoder) block(lines []byte) error {
 		if len(f) != 3 {
 			return fmt.Errorf("invalid line %q", first)
 		}
-		d.pending = &act{f[0], f[1], textfile.UnescapeName([]byte(f[2])), rest}
+		d.pending = &actionBlock{f[0], f[1], textfile.UnescapeName([]byte(f[2])), rest}
 		return nil
-	case "done":
-		if d.pending != nil {
-			d.acts = append(d.acts, *d.pending)
+	case "done", "failed":
+		if d.pending != nil && string(word) == "done" {
+			d.done = append(d.done, *d.pending)
 		}
 		d.pending = nil
 		return nil
-	case "failed":
-		d.pending = nil
-		return nil
 	}
-	for _, a := range d.acts {
+	for _, a := range d.done {
 		if err := d.lines(a.lines); err != nil {
 			return err
 		}
 	}
-	d.acts, d.pending = nil, nil
+	d.done, d.pending = nil, nil
 	return d.lines(lines)
 }
 
-// settle applies the actions since the last commit, unless the machine was restarted after
+// finish applies the actions since the last commit, unless the machine was restarted after
 // them: a power cut may have undone their renames.
-func (d *decoder) settle() {
-	d.rewrite = d.pending != nil || len(d.acts) > 0
+func (d *decoder) finish() {
+	d.rewrite = d.pending != nil || len(d.done) > 0
 	if p := d.pending; p != nil && d.happened(p) {
-		d.acts = append(d.acts, *p)
+		d.done = append(d.done, *p)
 	}
-	for _, a := range d.acts {
+	for _, a := range d.done {
 		if a.boot == d.boot {
 			_ = d.lines(a.lines) // the block was complete, so the lines are valid
 		}
@@ -312,7 +292,7 @@ func (d *decoder) settle() {
 
 // happened reports whether an action that was killed has changed its file. The user may have
 // changed the file since.
-func (d *decoder) happened(p *act) bool {
+func (d *decoder) happened(p *actionBlock) bool {
 	var was fileState
 	if _, err := fmt.Sscanf(p.stamp, stampFormat, &was.ino, &was.ctime, &was.mtime, &was.dir); err != nil {
 		return false
@@ -347,43 +327,37 @@ func (d *decoder) lines(lines []byte) error {
 	return eachLine(lines, d.parse)
 }
 
+// parse applies a line, and reports whether it is valid.
 func (d *decoder) parse(word string, args []byte) bool {
-	return d.line(word, args) || d.base.parseLine(word, args)
-}
-
-// line applies a line of the set. It reports false for a line that does not belong to a
-// set.
-func (d *decoder) line(word string, args []byte) bool {
 	s := d.set
 	switch word {
 	case "mark":
-		it, ok := readMark(args)
-		if !ok {
-			return false
+		_, ok := readMark(args)
+		if ok {
+			s.marks.add(mark{line: args, newer: true})
 		}
-		s.store(&mark{it, true})
+		return ok
 	case "subscriptions":
-		d.order = nil
+		s.subs = s.empty(feedsync.OPML)
 	case "item":
-		parent, text, ok := bytes.Cut(args, []byte{'\t'})
-		if !ok {
-			return false
-		}
+		parent, text, _ := bytes.Cut(args, []byte{'\t'})
 		it, err := feedsync.ReadItem(unescape(text))
 		if err != nil {
 			return false
 		}
 		it.Parent = textfile.Unescape(parent)
-		d.order = append(d.order, it)
+		s.subs.Append(it)
 	case "complete":
-		s.until.complete = parseDate(args)
-		s.allPublished()
+		s.dates.complete = parseDate(args)
+		s.marks.published()
 	case "until":
-		if date, ok := bytes.CutPrefix(args, []byte("subscriptions ")); ok {
-			s.until.subs = parseDate(date)
-		} else if date, ok := bytes.CutPrefix(args, []byte("marks ")); ok {
-			s.until.marks = parseDate(date)
-		} else {
+		what, date, _ := bytes.Cut(args, []byte{' '})
+		switch string(what) {
+		case "subscriptions":
+			s.dates.subs = parseDate(date)
+		case "marks":
+			s.dates.marks = parseDate(date)
+		default:
 			return false
 		}
 	case "made":
@@ -395,106 +369,13 @@ func (d *decoder) line(word string, args []byte) bool {
 		d.commits = n
 		return err == nil
 	default:
-		return false
+		return d.base.parseLine(word, args)
 	}
 	return true
 }
 
-// unescape returns the bytes of a field. It returns the field itself if nothing is escaped.
-func unescape(field []byte) []byte {
-	if bytes.IndexByte(field, '\\') < 0 {
-		return field
-	}
-	return []byte(textfile.Unescape(field))
-}
-
-// appendMark appends the line of a mark: id, flags, version, updates, settled updates and
-// content. If the item has more than that, the line has the flag x and the item as in a
-// document.
-func appendMark(b []byte, m *mark) []byte {
-	b = append(append(append(b, "mark "...), m.ID...), '\t')
-	if !m.Flat() {
-		return append(appendField(append(b, "x\t"...), m.Append(nil)), '\n')
-	}
-	if m.Deleted {
-		b = append(b, '-')
-	}
-	if m.Conflict {
-		b = append(b, '!')
-	}
-	b = append(strconv.AppendUint(append(b, '\t'), m.Version, 10), '\t')
-	b = append(appendUpdates(b, m.History), '\t')
-	b = append(appendUpdates(b, m.Settled), '\t')
-	return append(appendField(b, m.Content()), '\n')
-}
-
-func appendField(b, field []byte) []byte {
-	if bytes.ContainsAny(field, "\\\t\n\r") {
-		return textfile.AppendField(b, string(field))
-	}
-	return append(b, field...)
-}
-
-// appendUpdates appends updates as seconds/endpoint. An endpoint contains neither space nor
-// slash.
-func appendUpdates(b []byte, list []feedsync.Update) []byte {
-	for i, u := range list {
-		if i > 0 {
-			b = append(b, ' ')
-		}
-		if !u.When.IsZero() {
-			b = strconv.AppendInt(b, u.When.Unix(), 10)
-		}
-		b = append(append(b, '/'), u.By...)
-	}
-	return b
-}
-
-// readMark reads the line of [appendMark], without the first word.
-func readMark(line []byte) (*feedsync.Item, bool) {
-	id, line, _ := bytes.Cut(line, []byte{'\t'})
-	flags, line, ok := bytes.Cut(line, []byte{'\t'})
-	if string(flags) == "x" {
-		it, err := feedsync.ReadItem(unescape(line))
-		return it, err == nil && it.ID == string(id)
-	}
-	number, line, _ := bytes.Cut(line, []byte{'\t'})
-	history, line, _ := bytes.Cut(line, []byte{'\t'})
-	settled, content, complete := bytes.Cut(line, []byte{'\t'})
-	it := feedsync.Restore(string(id), unescape(content))
-	it.Deleted, it.Conflict = bytes.IndexByte(flags, '-') >= 0, bytes.IndexByte(flags, '!') >= 0
-	var err error
-	it.Version, err = strconv.ParseUint(string(number), 10, 64)
-	var ok1, ok2 bool
-	it.History, ok1 = readUpdates(history)
-	it.Settled, ok2 = readUpdates(settled)
-	return it, ok && complete && err == nil && ok1 && ok2 && len(it.History) > 0
-}
-
-func readUpdates(field []byte) (out []feedsync.Update, ok bool) {
-	for len(field) > 0 {
-		var one []byte
-		one, field, _ = bytes.Cut(field, []byte{' '})
-		when, by, complete := bytes.Cut(one, []byte{'/'})
-		if !complete {
-			return nil, false
-		}
-		var u feedsync.Update
-		if len(when) > 0 {
-			n, err := strconv.ParseInt(string(when), 10, 64)
-			if err != nil {
-				return nil, false
-			}
-			u.When = time.Unix(n, 0).UTC()
-		}
-		u.By = unique.Make(string(by)).Value() // there are few endpoints, so the strings are shared
-		out = append(out, u)
-	}
-	return out, true
-}
-
 // appendSubs appends the lines of all subscriptions and folders in order.
-func appendSubs(b []byte, s *set) []byte {
+func appendSubs(b []byte, s *itemSet) []byte {
 	b = append(b, "subscriptions\n"...)
 	for _, it := range s.subs.Items() {
 		b = append(appendField(append(b, "item "...), []byte(it.Parent)), '\t')
@@ -518,11 +399,11 @@ func parseDate[T string | []byte](s T) time.Time {
 
 // appendMeta appends the lines of each commit: its number, the dates, and the withdrawn
 // feeds.
-func (st *store) appendMeta(b []byte, s *set) []byte {
+func (st *store) appendMeta(b []byte, s *itemSet) []byte {
 	b = fmt.Appendf(b, "commit %d\n", st.commits)
 	b = appendDate(b, "made", s.lastOwnEdit)
-	b = appendDate(b, "until subscriptions", s.until.subs)
-	b = appendDate(b, "until marks", s.until.marks)
+	b = appendDate(b, "until subscriptions", s.dates.subs)
+	b = appendDate(b, "until marks", s.dates.marks)
 	return fmt.Appendf(b, "withdrawn %s\n", s.withdrawn)
 }
 
@@ -533,7 +414,7 @@ func (st *store) room() int {
 }
 
 // writeAll replaces the file by one with a single commit.
-func (st *store) writeAll(s *set, base *baseline) error {
+func (st *store) writeAll(s *itemSet, base *baseline) error {
 	st.close()
 	st.step()
 	err := atomicfile.WritePrivateFrom(st.path, func(w io.Writer) error {
@@ -542,20 +423,11 @@ func (st *store) writeAll(s *set, base *baseline) error {
 		}
 		crc := crc32.New(castagnoli)
 		out := bufio.NewWriterSize(io.MultiWriter(w, crc), 1<<18) // keeps the first error
-		var b []byte
-		for _, newer := range []bool{false, true} {
-			for _, m := range s.sorted(!newer) {
-				if m.newer == newer {
-					b = appendMark(b[:0], m)
-					_, _ = out.Write(b)
-				}
-			}
-			if !newer {
-				_, _ = out.Write(appendDate(nil, "complete", s.until.complete))
-			}
-		}
+		s.marks.write(out, false)
+		_, _ = out.Write(appendDate(nil, "complete", s.dates.complete))
+		s.marks.write(out, true)
 		_, _ = out.Write(base.appendAll(st.appendMeta(appendSubs(nil, s), s)))
-		if err := errors.Join(out.Flush(), st.failed); err != nil {
+		if err := out.Flush(); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "= %08x\n", crc.Sum32())
@@ -602,22 +474,39 @@ func (st *store) write(lines []byte) error {
 	return nil
 }
 
-// act does an action that renames or replaces the file at rel in the lektor-dir. lines are
+// do does an action that renames or replaces the file at rel in the lektor-dir. lines are
 // the lines of the baseline after it. The next write records whether it succeeded.
-func (st *store) act(rel string, lines []byte, do func() error) error {
+func (st *store) do(rel string, lines []byte, action func() error) error {
 	head := fmt.Appendf(nil, "doing %s %s %s\n", st.boot, look(st.d.Join(rel)), textfile.Escape(rel))
 	if err := st.write(append(head, lines...)); err != nil {
 		return &errStop{err}
 	}
 	st.acted = true
 	st.step()
-	err := do()
+	err := action()
 	word := "done\n"
 	if err != nil {
 		word = "failed\n"
 	}
 	st.end = appendBlock(nil, []byte(word))
 	return err
+}
+
+// syncMoves syncs the directories in which files of the lektor-dir were renamed.
+func (st *store) syncMoves() error {
+	hashes, err := st.d.FeedHashes()
+	if err != nil {
+		return err
+	}
+	rels := []string{"new", "cur", "src"}
+	for _, hash := range hashes {
+		rels = append(rels, "new/"+hash, "cur/"+hash)
+		for _, file := range []string{feedfiles.URLPath(hash), feedfiles.CategoriesPath(hash), "src/" +
+			feedfiles.AliasPath(hash)} {
+			rels = append(rels, filepath.Dir(file))
+		}
+	}
+	return dirfs.SyncMoves(st.d.Path(), rels...)
 }
 
 func (st *store) close() {

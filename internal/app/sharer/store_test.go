@@ -36,7 +36,7 @@ func TestActionsSinceTheLastCommit(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				st := &store{path: filepath.Join(dir, storeFile), maxLine: maxLine, d: d, boot: boot, step: func() {}}
+				st := &store{path: filepath.Join(dir, storeFile), d: d, boot: boot, step: func() {}}
 				r := &run{rep: &replica{set: newSet("me", time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), base: &baseline{feeds: map[string]*baseFeed{}}, store: st}}
 				if _, err := st.load(r.rep.set, r.rep.base); err != nil {
 					t.Fatal(err)
@@ -55,7 +55,7 @@ func TestActionsSinceTheLastCommit(t *testing.T) {
 			lines := baseEntry{flags: "F"}.appendTo([]byte("of "+feed+"\n"), "0000000000000001")
 			func() {
 				defer func() { _ = recover() }()
-				if err := r.rep.store.act("a", lines, func() error {
+				if err := r.rep.store.do("a", lines, func() error {
 					if c.path != "a" {
 						rename(t, path, filepath.Join(dir, c.path))
 					}
@@ -101,7 +101,7 @@ func TestKilledBeforeMove(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, path), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	p := &act{path: path, stamp: look(d.Join(path)).String(), lines: baseEntry{flags: "F"}.appendTo([]byte("of "+feed+"\n"), "0000000000000001")}
+	p := &actionBlock{path: path, stamp: look(d.Join(path)).String(), lines: baseEntry{flags: "F"}.appendTo([]byte("of "+feed+"\n"), "0000000000000001")}
 	if (&decoder{store: &store{d: d}}).happened(p) {
 		t.Error("it counts as done")
 	}
@@ -115,9 +115,10 @@ func TestLongLines(t *testing.T) {
 	for _, c := range []struct {
 		name, after, want string // after follows the valid store
 	}{
-		{"a line", strings.Repeat("x", 5000), "replica: a line is longer than 4,096 bytes"},
-		{"zeros", strings.Repeat("\x00", 5000), "replica: a line is longer than 4,096 bytes"},
-		{"a block", strings.Repeat("gone 0000000000000001\n", 1000), "replica: a block is longer than the rest"},
+		{"a line", strings.Repeat("x", maxTorn+100), "replica: a block is longer than the rest"},
+		{"zeros", strings.Repeat("\x00", maxTorn+100), "replica: a block is longer than the rest"},
+		{"a block", strings.Repeat("gone 0000000000000001\n", maxTorn/20), "replica: a block is longer than the rest"},
+		{"a torn block", strings.Repeat("x", 5000), ""},
 		{"nothing", "", ""},
 	} {
 		dir := t.TempDir()
@@ -126,7 +127,7 @@ func TestLongLines(t *testing.T) {
 		if err := os.WriteFile(path, append(valid, c.after...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		st := &store{path: path, maxLine: 4 << 10, boot: "one", step: func() {}}
+		st := &store{path: path, boot: "one", step: func() {}}
 		_, err := st.load(newSet("me", time.Now()), &baseline{feeds: map[string]*baseFeed{}})
 		if c.want == "" {
 			if err != nil {
@@ -138,7 +139,36 @@ func TestLongLines(t *testing.T) {
 	}
 	long := feedsync.MaxContent
 	longest := 2 * (long + feedsync.MaxConflicts*(2*long+8<<10)) // each byte may be escaped
-	if longest > maxLine {
-		t.Errorf("a line may have %d bytes, and %d are read", longest, maxLine)
+	if longest > maxTorn {
+		t.Errorf("a line may have %d bytes, and a block that is cut off %d", longest, maxTorn)
+	}
+}
+
+// A mark whose line is invalid, though its checksum is right, is found when it is used. It counts as the
+// oldest version: it can be written, and a peer's version replaces it.
+func TestInvalidMark(t *testing.T) {
+	path := filepath.Join(t.TempDir(), storeFile)
+	id := stateID("39875aee1d270e42dd987cdfd5cad33c40fa37b1", "0000000000000001", 'S')
+	lines := "mark " + id + "\t\tmany\t1767225600/x\t\t<item><title>A</title></item>\ncomplete Thu, 01 Jan 2026 00:00:00 GMT\ncommit 1\n"
+	if err := os.WriteFile(path, appendBlock([]byte(storeHeader+"\n"), []byte(lines)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newSet("me", time.Now())
+	if _, err := (&store{path: path}).load(s, &baseline{feeds: map[string]*baseFeed{}}); err != nil {
+		t.Fatal(err)
+	}
+	it := s.marks.item(id)
+	if it == nil || it.ID != id || it.Version != 1 || len(it.Append(nil)) == 0 {
+		t.Fatalf("it is %+v", it)
+	}
+	if again, ok := readMark(appendMark(nil, it)); !ok || again.ID != id {
+		t.Errorf("written and read again, it is %+v", again)
+	}
+	theirs, err := feedsync.Create(id, []byte("<item><title>B</title></item>"), time.Unix(1767225600, 0), "them")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.mergeMark(theirs); s.marks.item(id).Head().By != "them" {
+		t.Errorf("after the merge, it is %+v", s.marks.item(id))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
@@ -23,141 +24,79 @@ type SyncOptions struct {
 // merges what peers publish, plans what differs between set and lektor-dir, saves the set,
 // applies the plan, and publishes. A dry run ends with the plan.
 func Sync(ctx context.Context, o SyncOptions, s *cmdline.Streams) error {
-	x, err := o.beginExchange(s)
+	r, err := o.begin(s)
 	if err != nil {
 		return err
 	}
-	defer x.end()
-	l, err := x.diff(ctx, o.DryRun)
+	defer r.end()
+	r.yes = o.Yes
+	x, err := r.exchange()
+	if err == nil && r.rep.lost {
+		err = x.recover(ctx, o.DryRun)
+	}
 	if err != nil {
 		return err
 	}
-	if err := x.mergePeers(ctx, o.Quiet); err != nil {
-		// If parts of the store could not be read, edits seem to be missing there.
-		return cmp.Or(x.rep.store.failed, err)
-	}
-	p, err := x.plan(ctx, l, x.changed, x.origins)
+	l, err := r.note(ctx)
 	if err != nil {
 		return err
 	}
+	if err := x.read(ctx, o.Quiet); err != nil {
+		return err
+	}
+	p, err := r.plan(ctx, l, x.origins)
+	if err != nil {
+		return err
+	}
+	peers := humanize.Count(x.completePeers(), "peer") + " read"
 	if o.DryRun {
-		return x.show(p)
+		r.describePlan(p)
+		r.summary(peers, p)
+		return p.failed
 	}
-	if err := x.save(p); err != nil {
+	r.sweep()
+	if err := r.commit(l); err != nil {
 		return err
 	}
-	done, err := x.apply(ctx, p)
-	if err != nil {
+	if err := r.apply(ctx, p); err != nil {
 		return err
 	}
 	if err := x.publish(ctx); err != nil {
-		return errors.Join(done.failed, err)
+		return errors.Join(p.failed, err)
 	}
-	return x.report(done, o.Quiet)
-}
-
-// beginExchange begins a run and its exchange with peers.
-func (o SyncOptions) beginExchange(s *cmdline.Streams) (*exchange, error) {
-	r, err := o.begin(s)
-	if err != nil {
-		return nil, err
+	if !o.Quiet {
+		r.summary(peers, p)
 	}
-	r.yes = o.Yes
-	x, err := r.exchange()
-	if err != nil {
-		r.end()
-		return nil, err
-	}
-	return x, nil
-}
-
-// diff adds the edits of the user to the set. If the set was lost, it is first read back
-// from the peers.
-func (x *exchange) diff(ctx context.Context, dryRun bool) (*local, error) {
-	if x.rep.lost {
-		if err := x.recover(ctx, dryRun); err != nil {
-			return nil, err
-		}
-	}
-	return x.note(ctx)
-}
-
-// mergePeers reads what peers publish and merges it into the set. It fails if another
-// lektor-dir publishes as this endpoint.
-func (x *exchange) mergePeers(ctx context.Context, quiet bool) error {
-	if err := x.read(ctx, quiet); err != nil {
-		return err
-	}
-	return x.overwritten(ctx)
-}
-
-// show prints the plan of a dry run.
-func (x *exchange) show(p *plan) error {
-	x.describePlan(p)
-	x.summary(humanize.Count(len(x.updates), "peer")+" read", "", p.waiting)
-	return x.result(p)
-}
-
-// publish saves the records of the peers that were merged, and publishes the documents. An
-// error of the server that may be gone at the next sync counts as one of a peer.
-func (x *exchange) publish(ctx context.Context) error {
-	if err := x.remember(); err != nil {
-		return err
-	}
-	err := x.publishDocuments(ctx)
-	if err == nil || !isURL(x.target) || slices.ContainsFunc(humanize.Errors(err),
-		func(e error) bool { return !mayPass(e) }) {
-		return err
-	}
-	x.s.Report.Print(err)
-	x.failed = true
-	return nil
-}
-
-// report prints the summary of a sync, unless quiet, and returns its error.
-func (x *exchange) report(done outcome, quiet bool) error {
-	if !quiet {
-		x.summary(humanize.Count(x.completePeers(), "peer")+" read", done.text, done.waiting)
-	}
-	switch {
-	case done.failed == nil && x.refused:
-		return errReported
-	case done.failed == nil && x.failed:
-		return errRemote
-	}
-	return done.failed
+	return cmp.Or(p.failed, x.failed)
 }
 
 // plan is the plan of a run for this lektor-dir.
 type plan struct {
 	local   *local
 	actions []action
-	waiting int   // marks and actions that cannot be applied yet
-	refused error // error for actions that need --yes
+	waiting int    // marks and actions that cannot be applied yet
+	done    string // the actions that were done, for the summary
+	failed  error  // errors of reading the lektor-dir and of actions, and actions that need --yes
 }
 
-// result returns the errors of reading the lektor-dir, and of actions that need --yes.
-func (r *run) result(p *plan) error { return errors.Join(r.trouble, r.rep.store.failed, p.refused) }
-
-// plan makes the plan. changed are the marks that peers have changed. origins maps feeds to
-// the place of the peer that they come from.
-func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[string]string) (*plan, error) {
-	l, err := r.listAgain(ctx, l)
-	if err != nil {
+// plan makes the plan. origins maps feeds to the place of the peer that they come from.
+func (r *run) plan(ctx context.Context, l *local, origins map[string]string) (*plan, error) {
+	if err := r.relist(ctx, l); err != nil {
 		return nil, err
 	}
 	p := &plan{local: l}
-	waiting := r.meet(r.rep.set, r.rep.base, l, changed)
+	waiting := r.matchEntries(r.rep.set, r.rep.base, l)
 	for _, n := range waiting {
 		p.waiting += n
 	}
 	n := &planner{me: r.me, base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
 	p.actions = n.plan(r.rep.set)
-	l.agree(p.actions, waiting)
+	l.agree(r.rep.base, p.actions, waiting)
 	warnings := cmdline.Warnings{Report: r.s.Report}
 	for _, why := range n.refused {
 		warnings.Warn("%s", why)
 	}
+	p.failed = r.trouble
 	if r.yes {
 		return p, nil
 	}
@@ -165,61 +104,39 @@ func (r *run) plan(ctx context.Context, l *local, changed []string, origins map[
 	p.waiting += len(p.actions) - len(rest)
 	p.actions = rest
 	for _, err := range refused {
-		p.refused = errors.Join(p.refused, cmdline.Hint(err, "if that is right: lektor-share sync --yes"))
+		p.failed = errors.Join(p.failed, cmdline.Hint(err, "if that is right: lektor-share sync --yes"))
 	}
 	return p, nil
 }
 
-// save removes temporary files of killed runs, and writes set and baseline to the store
-// before the lektor-dir is changed.
-func (r *run) save(p *plan) error {
-	r.sweep()
-	return r.commit(p.local)
-}
-
-// outcome is the result of applying a plan.
-type outcome struct {
-	text    string // the actions that were done, for the summary
-	waiting int    // marks and actions that cannot be applied yet
-	failed  error  // errors of actions, of reading the lektor-dir, and refused actions
-}
-
-// apply does the actions of a plan, and saves the baseline. An error of an action is part
-// of the outcome. apply itself fails if ctx has ended or the store cannot be written.
-func (r *run) apply(ctx context.Context, p *plan) (outcome, error) {
+// apply does the actions of a plan, and saves the baseline. An error of an action is one of the plan.
+// apply itself fails if ctx has ended or the store cannot be written.
+func (r *run) apply(ctx context.Context, p *plan) error {
+	r.trouble = nil // the plan has it
 	a := &applier{r: &r.reader, local: p.local, base: r.rep.base, store: r.rep.store}
-	var err error
-	if len(p.actions) > 0 {
-		err = a.apply(ctx, p.actions)
-		if !errors.As(err, new(*errStop)) {
-			err = errors.Join(err, r.commit(p.local))
-		}
+	err := a.apply(ctx, p.actions)
+	stop := errors.As(err, new(*errStop))
+	if len(p.actions) > 0 && !stop {
+		err = errors.Join(err, r.commit(p.local))
 	}
-	done := outcome{a.summary(), p.waiting + a.waiting, errors.Join(r.result(p), err)}
-	switch {
-	case ctx.Err() != nil:
-		return done, context.Cause(ctx)
-	case errors.As(err, new(*errStop)):
-		return done, done.failed
+	p.done, p.waiting, p.failed = a.summary(), p.waiting+a.waiting, errors.Join(p.failed, r.trouble, err)
+	if stop {
+		return cmp.Or(context.Cause(ctx), p.failed)
 	}
-	return done, nil
+	return context.Cause(ctx)
 }
 
-func (r *run) summary(text, done string, waiting int) {
-	conflicts := 0
-	for _, it := range r.rep.set.inConflict() {
-		if it.Conflict {
-			conflicts++
-		}
+// summary prints a text, the actions that were done, and the numbers of waiting items and conflicts.
+func (r *run) summary(text string, p *plan) {
+	if p.done != "" {
+		text += ", " + p.done
 	}
-	if done != "" {
-		text += ", " + done
+	if p.waiting > 0 {
+		text += fmt.Sprintf(", %s waiting", humanize.Count(p.waiting, "item"))
 	}
-	if waiting > 0 {
-		text += fmt.Sprintf(", %s waiting", humanize.Count(waiting, "item"))
-	}
-	if conflicts > 0 {
-		text += fmt.Sprintf(", %s (see: lektor-share conflicts)", humanize.Count(conflicts, "conflict"))
+	conflicts := slices.DeleteFunc(r.rep.set.inConflict(), func(it *feedsync.Item) bool { return !it.Conflict })
+	if len(conflicts) > 0 {
+		text += fmt.Sprintf(", %s (see: lektor-share conflicts)", humanize.Count(len(conflicts), "conflict"))
 	}
 	r.s.Report.Info("%s", text)
 }
@@ -243,17 +160,17 @@ func Apply(ctx context.Context, o ApplyOptions, s *cmdline.Streams) error {
 
 // applyNow plans and applies the set, or prints the plan.
 func (r *run) applyNow(ctx context.Context, l *local, dryRun bool) error {
-	p, err := r.plan(ctx, l, nil, nil)
+	p, err := r.plan(ctx, l, nil)
 	if err != nil {
 		return err
 	}
 	if dryRun {
 		r.describePlan(p)
-		return r.result(p)
+		return p.failed
 	}
 	if err := r.commit(p.local); err != nil {
 		return err
 	}
-	done, _ := r.apply(ctx, p) // done.failed holds the errors
-	return done.failed
+	_ = r.apply(ctx, p) // p.failed has the error
+	return p.failed
 }

@@ -63,6 +63,7 @@ const (
 	PathPrivate    = "etc/fetch/private"
 	PathPaused     = "etc/fetch/paused"
 	PathFullText   = "etc/fulltext"
+	PathNever      = "etc/share/never"    // keeps a feed from being shared with the user's other machines
 	PathHistory    = "etc/history/follow" // set by the user: on or off
 	// PathEnded exists if a subscription was ended. It is not removed when another one begins.
 	PathEnded = "etc/view/left"

@@ -49,13 +49,10 @@ func Withheld(d *lektordir.Dir, hash string) (why string, err error) {
 	return "", nil
 }
 
-// neverFile keeps a feed from being shared with the user's other machines.
-const neverFile = "etc/share/never"
-
 // NeverShared reports whether the user excluded a feed from sharing, by the file
 // src/$feed/etc/share/never.
 func NeverShared(d *lektordir.Dir, hash string) bool {
-	_, err := os.Lstat(d.Join("src", hash, neverFile))
+	_, err := os.Lstat(d.Join("src", hash, feedfiles.PathNever))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 

@@ -30,8 +30,8 @@ type Setting struct {
 	Check func(value string) error
 }
 
-// allSettings holds the settings in the order in which they are shown.
-var allSettings = []Setting{
+// All holds the settings in the order in which they are shown.
+var All = []Setting{
 	{feedfiles.FileURL, feedfiles.PathURL, false, feedurl.Check},
 	{"alias", feedfiles.PathAlias, false, checkAlias},
 	{feedfiles.FileInterval, feedfiles.PathInterval, false, checkInterval},
@@ -53,7 +53,7 @@ var allSettings = []Setting{
 
 // Names holds the names of all settings.
 var Names = func() (names []string) {
-	for _, s := range allSettings {
+	for _, s := range All {
 		names = append(names, s.Name)
 	}
 	return names
@@ -102,9 +102,9 @@ func OfSubscriptions(key string) bool {
 
 // Lookup returns the setting with a name.
 func Lookup(key string) (*Setting, error) {
-	for i := range allSettings {
-		if allSettings[i].Name == key {
-			return &allSettings[i], nil
+	for i := range All {
+		if All[i].Name == key {
+			return &All[i], nil
 		}
 	}
 	return nil, &UnknownSettingError{Key: key}

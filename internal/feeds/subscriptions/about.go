@@ -24,6 +24,7 @@ type About struct {
 	NeverRead  string   // see [NeverRead]
 	Subscribed bool
 	Ended      bool // see [Ended]
+	Paused     bool // see [settings.Paused]
 }
 
 // ReadAbout reads what lists show of a feed. It returns nil if the feed is not in src/.
@@ -46,6 +47,7 @@ func ReadAbout(d *lektordir.Dir, hash string) *About {
 		a.Public = PublicURL(d, hash)
 	}
 	a.NeverRead = NeverRead(d, hash)
+	a.Paused = settings.Paused(d, hash)
 	return a
 }
 
@@ -56,7 +58,8 @@ func AboutPaths(hash string) (files, dirs []string) {
 	files = append(files, src)
 	for _, name := range []string{
 		"id", "name", "image", "author", "etc/link", feedfiles.PathAlias, feedfiles.PathEnded, feedfiles.PathCategories,
-		feedfiles.PathURL, feedfiles.PathError, "etc/fetch/" + feedfiles.FileFrom, "etc/" + feedfiles.AreaPush +
+		feedfiles.PathURL, feedfiles.PathError, feedfiles.PathPaused, "etc/fetch/" + feedfiles.FileFrom, "etc/" +
+			feedfiles.AreaPush +
 			"/self",
 	} {
 		files = append(files, src+"/"+name)

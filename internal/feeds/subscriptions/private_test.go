@@ -83,17 +83,17 @@ func TestPrivate(t *testing.T) {
 		}
 	}
 	private(true, "yes")
-	if err := Unset(w, d, s.Hash, "private"); err != nil {
+	if err := Unset(w, d, s.Hash, "private", nil); err != nil {
 		t.Error(err)
 	}
 	private(false, "")
 	for _, v := range []string{"no", "yes"} {
-		if err := Set(w, d, s.Hash, "private", v); err != nil {
+		if err := Set(w, d, s.Hash, "private", v, nil); err != nil {
 			t.Error(err)
 		}
 		private(v == "yes", v)
 	}
-	if err := Set(w, d, s.Hash, "private", "maybe"); err == nil {
+	if err := Set(w, d, s.Hash, "private", "maybe", nil); err == nil {
 		t.Error("private can be set to maybe")
 	}
 }
@@ -140,7 +140,7 @@ func TestModes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := Set(w, d, s.Hash, "url", moved); err != nil {
+		if err := Set(w, d, s.Hash, "url", moved, nil); err != nil {
 			t.Fatal(err)
 		}
 		visited()
@@ -215,11 +215,11 @@ func TestIntervals(t *testing.T) {
 		{set: "1d12h", file: "1d12h", kept: "36h0m0s"},
 		{set: "never", says: "not an interval", file: "never", kept: "1h0m0s"},
 	} {
-		err := Set(w, d, s.Hash, "interval", c.set)
+		err := Set(w, d, s.Hash, "interval", c.set, nil)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v, want %q", c.set, err, c.says)
 		}
-		if err := SetForced(w, d, s.Hash, "interval", c.set); (err == nil) != (c.forced || c.says == "") {
+		if err := SetForced(w, d, s.Hash, "interval", c.set, nil); (err == nil) != (c.forced || c.says == "") {
 			t.Errorf("%s by force: %v", c.set, err)
 		}
 		testdir.Write(t, feedfiles.FetchArea(d, s.Hash), feedfiles.FileInterval, c.file+"\n")

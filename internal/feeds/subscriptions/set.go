@@ -18,15 +18,15 @@ import (
 )
 
 // Set sets a setting of a subscription durably. The error may be a [*commit.BusyError].
-func Set(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
+func Set(w *commit.Writer, d *lektordir.Dir, hash, key, value string, record Recorder) error {
 	if err := settings.Check(key, value); err != nil {
 		return err
 	}
-	return SetForced(w, d, hash, key, value)
+	return SetForced(w, d, hash, key, value, record)
 }
 
 // SetForced is like [Set], but allows an interval below [settings.MinInterval].
-func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
+func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string, record Recorder) error {
 	s, err := settings.Lookup(key)
 	if err != nil {
 		return err
@@ -37,12 +37,12 @@ func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string) erro
 	if s.InState() && !s.Lines && strings.ContainsAny(value, "\n\x00") {
 		return fmt.Errorf("%s must be one line", key)
 	}
-	return Restore(w, d, hash, key, value)
+	return Restore(w, d, hash, key, value, record)
 }
 
 // Restore sets a setting to a value that [settings.Get] returned, also if [Set] refuses the value: a user can
 // write any value into the file.
-func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error {
+func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string, record Recorder) error {
 	s, err := settings.Lookup(key)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string) error 
 	if err := mayRun(d, hash, key, value); err != nil {
 		return err
 	}
-	return change(w, d, hash, func(st *schedule.State) error { return setDurably(s, d, hash, st, value) })
+	return change(w, d, hash, func(st *schedule.State) error { return recordAndSet(s, d, hash, st, value, record) })
 }
 
 // mayRun returns an error if the value of a setting is a command that would not be run, so that setting
@@ -64,25 +64,42 @@ func mayRun(d *lektordir.Dir, hash, key, value string) error {
 
 // RestoreURL is [Restore] for a url with its origin, which may be "". At no time is there one without
 // the other, also for a feed that was left.
-func RestoreURL(w *commit.Writer, d *lektordir.Dir, hash, url, origin string) error {
+func RestoreURL(w *commit.Writer, d *lektordir.Dir, hash, url, origin string, record Recorder) error {
 	if strings.ContainsAny(url+origin, "\n\x00") || url == "" {
 		return errors.New("url and origin must be one line each")
-	}
-	if origin == "" {
-		return Restore(w, d, hash, feedfiles.FileURL, url)
 	}
 	if err := mayRun(d, hash, feedfiles.FileURL, url); err != nil {
 		return err
 	}
 	return change(w, d, hash, func(st *schedule.State) error {
-		if err := st.ChangeOnly(feedfiles.FileOrigin, origin); err != nil {
-			return err
+		if old, err := valueOf(d, hash, feedfiles.FileURL); err == nil {
+			record.note(d, Change{hash, feedfiles.FileURL, old, withOrigin(url, origin)})
 		}
-		if err := st.ChangeOnly(feedfiles.FileURL, url); err != nil {
-			return err
-		}
-		return settings.Protect(d, hash)
+		return writeURL(st, d, hash, url, origin)
 	})
+}
+
+// writeURL writes a url with its origin, which may be "".
+func writeURL(st *schedule.State, d *lektordir.Dir, hash, url, origin string) error {
+	if origin == "" {
+		return errors.Join(st.Change(feedfiles.FileURL, url), settings.Protect(d, hash))
+	}
+	if err := st.ChangeOnly(feedfiles.FileOrigin, origin); err != nil {
+		return err
+	}
+	if err := st.ChangeOnly(feedfiles.FileURL, url); err != nil {
+		return err
+	}
+	return settings.Protect(d, hash)
+}
+
+// recordAndSet is setDurably, after the change was recorded.
+func recordAndSet(s *settings.Setting, d *lektordir.Dir, hash string, st *schedule.State, value string,
+	record Recorder) error {
+	if c, ok := changeOf(d, hash, s, value); ok {
+		record.note(d, c)
+	}
+	return setDurably(s, d, hash, st, value)
 }
 
 // setDurably sets a setting durably; "" removes it. The caller must hold the feed's lock.
@@ -122,7 +139,7 @@ func writeFile(s *settings.Setting, d *lektordir.Dir, hash, value string) error 
 
 // Unset removes a setting, so that the default applies. The url cannot be unset, because that would end
 // the subscription; see [Remove].
-func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string) error {
+func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string, record Recorder) error {
 	s, err := settings.Lookup(key)
 	if err != nil {
 		return err
@@ -130,7 +147,7 @@ func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string) error {
 	if key == feedfiles.FileURL {
 		return errors.New("the url cannot be unset; to unsubscribe, use rm")
 	}
-	return change(w, d, hash, func(st *schedule.State) error { return setDurably(s, d, hash, st, "") })
+	return change(w, d, hash, func(st *schedule.State) error { return recordAndSet(s, d, hash, st, "", record) })
 }
 
 // change changes the state of a feed under its lock.

@@ -60,6 +60,8 @@ type AddOptions struct {
 	Unsynced bool
 	// Headers is the value of the setting headers, so that the first request has them, too.
 	Headers string
+	// Record records the new subscription.
+	Record Recorder
 }
 
 // Add subscribes to a feed. It sets Hash to the hash of ID. If URL is empty, it is ID; if Name is empty,
@@ -111,6 +113,7 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o AddOptions) (add
 	why, err := settings.Withheld(d, s.Hash) // because of settings that exist already
 	n.withheld = err != nil || why != "" || s.Private || o.Headers != "" || feedfiles.IsPrivateURL(s.URL) ||
 		feedfiles.IsPrivateURL(s.ID)
+	o.Record.note(d, begun(d, s)...)
 	if err := n.removeLeft(); err != nil {
 		return false, err
 	}
@@ -120,11 +123,6 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o AddOptions) (add
 	// The url is written last, because it makes the feed a subscription.
 	if o.Unsynced {
 		return true, n.put(feedfiles.PathURL, s.URL)
-	}
-	for _, dir := range []string{d.Join("src"), n.base, filepath.Join(n.base, "etc")} {
-		if err := atomicfile.SyncDir(dir); err != nil {
-			return false, err
-		}
 	}
 	return true, n.subscribe()
 }
@@ -293,8 +291,13 @@ func (n *newFeed) removeLeft() error {
 	return nil
 }
 
-// subscribe writes the url.
+// subscribe writes the url, after what was written before is synced.
 func (n *newFeed) subscribe() error {
+	for _, dir := range []string{n.d.Join("src"), n.base, filepath.Join(n.base, "etc")} {
+		if err := atomicfile.SyncDir(dir); err != nil {
+			return err
+		}
+	}
 	if !n.withheld {
 		return n.put(feedfiles.PathURL, n.s.URL)
 	}
@@ -519,10 +522,16 @@ func list(d *lektordir.Dir, read func(*lektordir.Dir, string) (*Subscription, er
 // Remove ends a subscription, see [Ended]. The feed, its entries, the journal of delivered entries and
 // the waiting marks stay: if it is added again, nothing is delivered twice, and nothing that was read
 // is unread. A feed that is not subscribed to is left, too. The error may be a [*commit.BusyError].
-func Remove(w *commit.Writer, d *lektordir.Dir, hash string) error { return Replace(w, d, hash, "") }
+func Remove(w *commit.Writer, d *lektordir.Dir, hash string, record Recorder) error {
+	return end(w, d, hash, "", record)
+}
 
 // Replace is [Remove] for a subscription that has become another feed, whose hash is by.
 func Replace(w *commit.Writer, d *lektordir.Dir, hash, by string) error {
+	return end(w, d, hash, by, nil)
+}
+
+func end(w *commit.Writer, d *lektordir.Dir, hash, by string, record Recorder) error {
 	t, err := w.Begin(hash)
 	if err != nil {
 		return err
@@ -531,6 +540,14 @@ func Replace(w *commit.Writer, d *lektordir.Dir, hash, by string) error {
 	if err := errors.Join(feedfiles.Guard(d, hash, "fetch"), schedule.CheckMarkers(d)); err != nil {
 		return err
 	}
+	if record != nil {
+		record.note(d, ended(d, hash, false)...)
+	}
+	return leaveFeed(d, hash, by)
+}
+
+// leaveFeed ends a subscription, whose lock the caller must hold.
+func leaveFeed(d *lektordir.Dir, hash, by string) error {
 	dir := feedfiles.FetchArea(d, hash)
 	if _, err := atomicfile.Names(dir); errors.Is(err, fs.ErrNotExist) {
 		return leave(d, hash, "")
@@ -572,7 +589,10 @@ func removeSettings(d *lektordir.Dir, hash string) error {
 }
 
 // Purge removes a feed with all its entries, read and unread, and its journal; see [commit.Writer.Purge].
-func Purge(ctx context.Context, w *commit.Writer, d *lektordir.Dir, hash string) error {
+func Purge(ctx context.Context, w *commit.Writer, d *lektordir.Dir, hash string, record Recorder) error {
+	if record != nil {
+		record.note(d, ended(d, hash, true)...)
+	}
 	if err := w.Purge(ctx, hash); err != nil {
 		return err
 	}

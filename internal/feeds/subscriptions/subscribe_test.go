@@ -96,7 +96,7 @@ func TestAddReadRemove(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Remove(w, d, s.Hash); err != nil {
+	if err := Remove(w, d, s.Hash, nil); err != nil {
 		t.Fatal(err)
 	}
 	names, _ := filepath.Glob(filepath.Join(feedfiles.Area(d, s.Hash, "fetch"), "*"))
@@ -117,7 +117,7 @@ func TestAddReadRemove(t *testing.T) {
 	if f, err := d.ReadFeed(s.Hash); err != nil || f.Name != "example.com" || f.Alias != "a b" {
 		t.Error(f, err)
 	}
-	if err := Purge(t.Context(), w, d, s.Hash); err != nil {
+	if err := Purge(t.Context(), w, d, s.Hash, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(d.Join("src", s.Hash)); !errors.Is(err, fs.ErrNotExist) {
@@ -138,10 +138,10 @@ func TestBusy(t *testing.T) {
 	defer txn.Close()
 	var busy *commit.BusyError
 	for name, f := range map[string]func() error{
-		"Remove": func() error { return Remove(w, d, s.Hash) },
-		"Purge":  func() error { return Purge(t.Context(), w, d, s.Hash) },
-		"Set":    func() error { return Set(w, d, s.Hash, "interval", "1h") },
-		"Unset":  func() error { return Unset(w, d, s.Hash, "interval") },
+		"Remove": func() error { return Remove(w, d, s.Hash, nil) },
+		"Purge":  func() error { return Purge(t.Context(), w, d, s.Hash, nil) },
+		"Set":    func() error { return Set(w, d, s.Hash, "interval", "1h", nil) },
+		"Unset":  func() error { return Unset(w, d, s.Hash, "interval", nil) },
 	} {
 		if err := f(); !errors.As(err, &busy) {
 			t.Errorf("%s: %v", name, err)
@@ -220,7 +220,7 @@ func TestSettings(t *testing.T) {
 		"url": "https://b.example/", "alias": "Mine", "interval": "90m", "on-update": "ignore",
 		"categories": "a\nb/c", "headers": "A: b\nC: d",
 	} {
-		if err := Set(w, d, s.Hash, key, value); err != nil {
+		if err := Set(w, d, s.Hash, key, value, nil); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 		if got, err := settings.Get(d, s.Hash, key); err != nil || got != value {
@@ -229,7 +229,7 @@ func TestSettings(t *testing.T) {
 		if key == "url" {
 			continue
 		}
-		if err := Unset(w, d, s.Hash, key); err != nil {
+		if err := Unset(w, d, s.Hash, key, nil); err != nil {
 			t.Errorf("%s: %v", key, err)
 		}
 		if got, err := settings.Get(d, s.Hash, key); err != nil || got != "" {
@@ -237,7 +237,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	var unknown *settings.UnknownSettingError
-	if err := Set(w, d, s.Hash, "seen", "x"); !errors.As(err, &unknown) {
+	if err := Set(w, d, s.Hash, "seen", "x", nil); !errors.As(err, &unknown) {
 		t.Error(err)
 	}
 	for _, c := range [][2]string{
@@ -245,11 +245,11 @@ func TestSettings(t *testing.T) {
 		{"url", "exec:"}, {"url", "exec: "}, {"url", "example.com"}, {"url", "ftp://x/"}, {"url", ""}, {"url", "http://a/\nhttp://b/"},
 		{"url", "file:relative"}, {"etag", "x"}, {"../x", "y"}, {"", ""},
 	} {
-		if err := Set(w, d, s.Hash, c[0], c[1]); err == nil {
+		if err := Set(w, d, s.Hash, c[0], c[1], nil); err == nil {
 			t.Errorf("%q can be set to %q", c[0], c[1])
 		}
 	}
-	if err := Unset(w, d, s.Hash, "etag"); err == nil {
+	if err := Unset(w, d, s.Hash, "etag", nil); err == nil {
 		t.Error("etag can be unset")
 	}
 	// Other users could write a command, so none can be set.
@@ -257,7 +257,7 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for key, value := range map[string]string{"filter": "cat", "url": "exec:date"} {
-		if err := Set(w, d, s.Hash, key, value); err == nil || !strings.Contains(err.Error(), "chmod") {
+		if err := Set(w, d, s.Hash, key, value, nil); err == nil || !strings.Contains(err.Error(), "chmod") {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
@@ -403,7 +403,7 @@ func TestOriginIsKept(t *testing.T) {
 		}
 	}
 	origin(s.Origin)
-	if err := Set(w, d, s.Hash, "interval", "2h"); err != nil {
+	if err := Set(w, d, s.Hash, "interval", "2h", nil); err != nil {
 		t.Fatal(err)
 	}
 	origin(s.Origin)
@@ -414,7 +414,7 @@ func TestOriginIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	origin(path)
-	if err := Set(w, d, s.Hash, "url", s.ID); err != nil {
+	if err := Set(w, d, s.Hash, "url", s.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	origin("")
@@ -467,36 +467,36 @@ func TestRestoreURL(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	if err := Set(w, d, s.Hash, "url", "http://user.example/feed"); err != nil {
+	if err := Set(w, d, s.Hash, "url", "http://user.example/feed", nil); err != nil {
 		t.Fatal(err)
 	}
 	want("http://user.example/feed", "")
-	if err := RestoreURL(w, d, s.Hash, s.ID, s.Origin); err != nil {
+	if err := RestoreURL(w, d, s.Hash, s.ID, s.Origin, nil); err != nil {
 		t.Fatal(err)
 	}
 	want(s.ID, s.Origin)
 	for _, bad := range [][2]string{{"", s.Origin}, {"http://a/\nb", s.Origin}, {"http://a/", "x\x00"}} {
-		if err := RestoreURL(w, d, s.Hash, bad[0], bad[1]); err == nil {
+		if err := RestoreURL(w, d, s.Hash, bad[0], bad[1], nil); err == nil {
 			t.Errorf("%q is restored", bad)
 		}
 	}
 	want(s.ID, s.Origin)
 	// If the url cannot be written, the origin is there nevertheless.
 	path := filepath.Join(feedfiles.FetchArea(d, s.Hash), feedfiles.FileURL)
-	if err := Set(w, d, s.Hash, "url", "http://user.example/feed"); err != nil {
+	if err := Set(w, d, s.Hash, "url", "http://user.example/feed", nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o777), os.WriteFile(filepath.Join(path, "x"), nil, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	if err := RestoreURL(w, d, s.Hash, s.ID, s.Origin); err == nil {
+	if err := RestoreURL(w, d, s.Hash, s.ID, s.Origin, nil); err == nil {
 		t.Error("a directory was replaced")
 	}
 	if b, err := os.ReadFile(filepath.Join(feedfiles.FetchArea(d, s.Hash), feedfiles.FileOrigin)); err != nil || string(b) != s.Origin+"\n" {
 		t.Errorf("origin %q, %v", b, err)
 	}
 	// The other way round, the origin stays if the new url cannot be written.
-	if err := Set(w, d, s.Hash, "url", "http://user.example/feed"); err == nil {
+	if err := Set(w, d, s.Hash, "url", "http://user.example/feed", nil); err == nil {
 		t.Error("a directory was replaced")
 	}
 	if _, err := os.Stat(filepath.Join(feedfiles.FetchArea(d, s.Hash), feedfiles.FileOrigin)); err != nil {
@@ -514,7 +514,7 @@ func TestAddAfterAKilledRemove(t *testing.T) {
 			t.Fatal(added, err)
 		}
 		for name, value := range map[string]string{"on-update": "ignore", "filter": "cat", "history": "off", "fulltext": "on"} {
-			if err := Set(w, d, s.Hash, name, value); err != nil {
+			if err := Set(w, d, s.Hash, name, value, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -536,14 +536,14 @@ func TestAddAfterAKilledRemove(t *testing.T) {
 		if err := errors.Join(os.Remove(url), os.MkdirAll(filepath.Join(url, "x"), 0o777)); err != nil {
 			t.Fatal(err)
 		}
-		if err := Remove(w, d, s.Hash); err == nil {
+		if err := Remove(w, d, s.Hash, nil); err == nil {
 			t.Fatal("no error")
 		}
 		if err := os.RemoveAll(url); err != nil {
 			t.Fatal(err)
 		}
 		if !killed {
-			if err := Remove(w, d, s.Hash); err != nil {
+			if err := Remove(w, d, s.Hash, nil); err != nil {
 				t.Fatal(err)
 			}
 			for name, text := range texts {
@@ -570,7 +570,7 @@ func TestAddAfterAKilledRemove(t *testing.T) {
 		if testdir.Text(t, base, "fetch/marks") != "" || testdir.Text(t, base, "view/alias") != "alias\n" {
 			t.Error("the marks or the alias are gone")
 		}
-		if err := Remove(w, d, s.Hash); err != nil {
+		if err := Remove(w, d, s.Hash, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -610,7 +610,7 @@ func TestForgets(t *testing.T) {
 	_, missing := h.Missing(time.Now(), "http://x.example/1", "404", false, 0)
 	for _, err := range []error{
 		h.SetLinked(history.Linked{Kind: rfc5005.Archived, Prev: "http://x.example/9", Next: "http://x.example/p"}), h.SetBaseline(rfc5005.Baseline{URL: "http://x.example/9", Since: time.Now()}), missing,
-		h.Store(rfc5005.Stored{URL: "http://x.example/9", Final: "http://x.example/9", Digest: "00ff"}), h.Present([]string{"0123456789abcdef"}), Set(w, d, sub.Hash, "history", "off"), s.Put(&spool.Spooled{URL: "u"}),
+		h.Store(rfc5005.Stored{URL: "http://x.example/9", Final: "http://x.example/9", Digest: "00ff"}), h.Present([]string{"0123456789abcdef"}), Set(w, d, sub.Hash, "history", "off", nil), s.Put(&spool.Spooled{URL: "u"}),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -619,7 +619,7 @@ func TestForgets(t *testing.T) {
 	if h.Follow() {
 		t.Error("archives are followed, though history is off")
 	}
-	if err := Remove(w, d, sub.Hash); err != nil {
+	if err := Remove(w, d, sub.Hash, nil); err != nil {
 		t.Fatal(err)
 	}
 	if names := names(t, feedfiles.Area(d, sub.Hash, feedfiles.AreaHistory)); fmt.Sprint(names) != "[archives complete]" {

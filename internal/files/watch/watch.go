@@ -113,10 +113,10 @@ const patience = 5 * time.Second
 
 // CatchUp waits until all changes that ended before the call can be taken. For this it writes to a private
 // file and waits for the event of that: the kernel has one queue of events, in their order. If the queue
-// overflows, or the event does not come, any directory may have changed.
+// overflows, or the event does not come, any directory may have changed. If changes are not reported, see
+// [Events.Polling], it does not wait.
 func (w *Events) CatchUp(ctx context.Context) error {
 	if w.Polling() {
-		w.mark("")
 		return nil
 	}
 	w.catchingUp.Lock()
@@ -180,6 +180,9 @@ func (s *catchingUp) close() {
 		}
 	}
 }
+
+// Go runs a function in a goroutine whose panics are reported as those of the watcher.
+func (w *Events) Go(do func()) { go w.guard(do) }
 
 // guard runs a goroutine of the watcher, and reports its panic.
 func (w *Events) guard(do func()) {
@@ -342,6 +345,11 @@ func (w *Events) mark(dir string) {
 	w.mu.Lock()
 	w.pending[dir] = true
 	w.mu.Unlock()
+	w.Rouse()
+}
+
+// Rouse sends a value to Wake, without a change.
+func (w *Events) Rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default:

@@ -164,8 +164,8 @@ type Rules struct {
 	Equal func(a, b *Item) bool
 }
 
-// Outcome is the result of merging an item.
-type Outcome struct {
+// MergeResult is the result of merging an item.
+type MergeResult struct {
 	Item *Item // the merged item; local itself if nothing changed
 	// Incoming reports that the incoming item won.
 	Incoming bool
@@ -193,13 +193,13 @@ func (r Rules) equal(a, b *Item) bool {
 // sameContent reports whether two items have the same parent and the same bytes of content.
 func sameContent(a, b *Item) bool { return a.Parent == b.Parent && bytes.Equal(a.content, b.content) }
 
-// weight returns the text that decides between items with equal keys.
-func weight(it *Item) string {
-	return fmt.Sprint(it.Deleted) + "\x00" + string(it.content) + "\x00" + it.Parent
+// weight returns the text that decides between versions with equal keys.
+func weight(deleted bool, content []byte, parent string) string {
+	return fmt.Sprint(deleted) + "\x00" + string(content) + "\x00" + parent
 }
 
 // Merge merges an incoming item with the local one of the same id (section 4.4).
-func Merge(local, incoming *Item, r Rules) Outcome {
+func Merge(local, incoming *Item, r Rules) MergeResult {
 	// Steps 1 and 2.
 	order := Compare(incoming, local)
 	if order == 0 {
@@ -212,7 +212,7 @@ func Merge(local, incoming *Item, r Rules) Outcome {
 	// Step 3, and section 4.4.1.
 	concurrent := Concurrent(winner, loser, r)
 	detected := concurrent && (r.Strict || !r.equal(winner, loser))
-	out := Outcome{Item: winner, Incoming: winner == incoming, Detected: detected}
+	out := MergeResult{Item: winner, Incoming: winner == incoming, Detected: detected}
 	if r.Strict {
 		if detected {
 			out.Item = winner.with(reduce(append(slices.Clone(winner.Conflicts), loser.asConflict())), true)
@@ -242,8 +242,8 @@ func Concurrent(winner, loser *Item, r Rules) bool {
 }
 
 // mergeTie merges items with equal keys.
-func mergeTie(local, incoming *Item, r Rules) Outcome {
-	out := Outcome{Item: local}
+func mergeTie(local, incoming *Item, r Rules) MergeResult {
+	out := MergeResult{Item: local}
 	if r.Strict {
 		return out
 	}
@@ -252,7 +252,8 @@ func mergeTie(local, incoming *Item, r Rules) Outcome {
 		return out // true for nearly all items of nearly all documents
 	}
 	winner, loser := local, incoming
-	if !same && weight(incoming) > weight(local) {
+	if !same && weight(incoming.Deleted, incoming.content, incoming.Parent) > weight(local.Deleted, local.content,
+		local.Parent) {
 		winner, loser = incoming, local
 	}
 	out.Incoming = winner == incoming
@@ -330,10 +331,7 @@ func compareConflicts(a, b *Conflict) int {
 	if c := cmp.Or(strings.Compare(a.By, b.By), cmp.Compare(a.Version, b.Version), a.When.Compare(b.When)); c != 0 {
 		return c
 	}
-	weight := func(c *Conflict) string {
-		return fmt.Sprint(c.Deleted) + "\x00" + string(c.content) + "\x00" + c.Parent
-	}
-	return strings.Compare(weight(a), weight(b))
+	return strings.Compare(weight(a.Deleted, a.content, a.Parent), weight(b.Deleted, b.content, b.Parent))
 }
 
 // reduce keeps the latest conflict of each endpoint, and one without an endpoint (section

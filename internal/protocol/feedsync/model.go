@@ -313,8 +313,8 @@ type Document struct {
 	MoreProblems int
 	// Plain is the number of items without an sx:sync, which are not merged.
 	Plain int
-	// Known is the number of items that [ParseNews] skipped as known.
-	Known int
+	// Taken is the number of items that [ParseItems] has passed on.
+	Taken int
 
 	plainLine, dateLine int // lines of the first item without an sx:sync, and of the first date not [inForm]
 

@@ -38,12 +38,12 @@ var errFeedSync = &NotSharedError{"it is FeedSync 1.0, the successor of Simple S
 // [*SyntaxError]. With a SyntaxError, Parse returns the part before the error, to be merged
 // but not written: the items that ended before it. Outlines inside an outline that did not
 // end are included if their parent is known, because its sx:sync stands before them.
-func Parse(data []byte) (*Document, error) { return ParseNews(data, nil) }
+func Parse(data []byte) (*Document, error) { return ParseItems(data, nil) }
 
-// ParseNews is [Parse] for a document of mostly known items: RSS items for which known
-// returns true are counted, but not kept.
-func ParseNews(data []byte, known func(*Item) bool) (*Document, error) {
-	p := &parser{known: known, reader: newReader(asUTF8(data)), d: &Document{byID: map[string]*Item{}}}
+// ParseItems is [Parse] for a document that may be large: items of RSS are passed to take, unless it is nil,
+// and not kept. If several items have one id, all are passed.
+func ParseItems(data []byte, take func(*Item)) (*Document, error) {
+	p := &parser{take: take, reader: newReader(asUTF8(data)), d: &Document{byID: map[string]*Item{}}}
 	err := p.document()
 	if errors.As(err, new(*SyntaxError)) {
 		p.rescue()
@@ -145,9 +145,9 @@ type parser struct {
 	d         *Document
 	open      []open
 	root      *element
-	known     func(*Item) bool // argument of ParseNews
-	contained bool             // the container was read
-	deep      bool             // the problem of outlines that are too deep was reported
+	take      func(*Item) // argument of ParseItems
+	contained bool        // the container was read
+	deep      bool        // the problem of outlines that are too deep was reported
 }
 
 // document parses the whole document.
@@ -330,7 +330,7 @@ func (p *parser) end() {
 	}
 }
 
-// item returns the item of an element, nil for a known one, and decides whether it is
+// item returns the item of an element, nil for one that was taken, and decides whether it is
 // merged.
 func (p *parser) item(o *open) *Item {
 	it := &Item{line: o.line, kids: o.items}
@@ -351,8 +351,9 @@ func (p *parser) item(o *open) *Item {
 		p.d.plainLine = cmp.Or(p.d.plainLine, it.line)
 	case bad != "":
 		p.d.problem(Problem{Line: it.line, ID: it.ID, Reason: bad})
-	case p.known != nil && p.d.Kind == RSS && p.known(it):
-		p.d.Known++
+	case p.take != nil && p.d.Kind == RSS:
+		p.take(it)
+		p.d.Taken++
 		return nil
 	default:
 		p.add(it)

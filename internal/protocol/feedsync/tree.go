@@ -47,8 +47,8 @@ func Parents(parent map[string]string) (effective map[string]string, cycle []str
 // OPML at their places (section 3.2). It returns the outcomes in the order of the incoming
 // document. Items that the incoming document lacks stay. Both documents must be of one
 // kind. The incoming document must not be used afterwards.
-func (d *Document) Merge(incoming *Document, r Rules) []Outcome {
-	var changes []Outcome
+func (d *Document) Merge(incoming *Document, r Rules) []MergeResult {
+	var changes []MergeResult
 	var moved []*Item
 	for _, in := range incoming.Items() {
 		old := d.byID[in.ID]
@@ -58,7 +58,7 @@ func (d *Document) Merge(incoming *Document, r Rules) []Outcome {
 			d.byID[in.ID] = c
 			d.kids = append(d.kids, c)
 			moved = append(moved, c)
-			changes = append(changes, Outcome{Item: c, Incoming: true})
+			changes = append(changes, MergeResult{Item: c, Incoming: true})
 			continue
 		}
 		out := Merge(old, in, r)

@@ -34,10 +34,15 @@ import (
 // Options are the options of [Open].
 type Options struct {
 	// Key returns the key of an entry, by which snapshots order entries. It does not depend on the place or
-	// the flags. The default is the time of delivery in microseconds.
+	// the flags. If it is nil, there is no order: Find, Rising and Falling of snapshots find no entry.
 	Key func(lektordir.Ref) uint64
-	// Poll is how often Changed receives a value if changes are not reported; 0 means never.
+	// Poll is how often Changed receives a value if changes are not reported; 0 means never. In this interval it
+	// also receives one if new/, cur/ or src/ is missing or has been replaced, which the kernel does not
+	// report of a file system that is mounted or unmounted.
 	Poll time.Duration
+	// Also holds other directories, relative to the lektor-dir, after whose changes Changed receives a value.
+	// Those that are missing at the start are not watched.
+	Also []string
 	// Notice takes a line of text if changes are not reported.
 	Notice func(string)
 	// Broken takes a panic of a goroutine; without it, one ends the process.
@@ -62,6 +67,7 @@ type Catalog struct {
 	known   map[string]*known // by hash
 	stale   map[*known]bool   // those that may differ from last
 	unsure  bool              // changes were taken that are not in stale
+	turn    int               // number of the last search for changes
 	numbers atomic.Uint32     // numbers that feeds were given
 }
 
@@ -69,6 +75,8 @@ type Catalog struct {
 type known struct {
 	feed  *Feed
 	dirs  bool // it has a directory in new/ or cur/
+	seen  bool // it was read before
+	since int  // the turn in which it was found to be stale
 	parts [2]part
 }
 
@@ -91,9 +99,6 @@ var places = [3]string{"new", "cur", "src"}
 
 // Open begins to know a lektor-dir. The caller must call Close.
 func Open(dir *lektordir.Dir, o Options) *Catalog {
-	if o.Key == nil {
-		o.Key = func(r lektordir.Ref) uint64 { return uint64(max(0, r.Delivered().UnixMicro())) }
-	}
 	ctx, end := context.WithCancel(context.Background())
 	c := &Catalog{
 		dir: dir, o: o, rule: stamp.Rule{Shared: dir.Shared()}, end: end, hosts: &hosts{}, last: &Snapshot{},
@@ -103,7 +108,44 @@ func Open(dir *lektordir.Dir, o Options) *Catalog {
 	if o.Compare || c.rule.Shared {
 		c.events.Poll(errors.New("other machines may write to the file system"))
 	}
+	if o.Poll > 0 {
+		c.events.Go(func() { c.look(ctx) })
+	}
 	return c
+}
+
+// look wakes the receiver of Changed if new/, cur/ or src/ is missing or has been replaced.
+func (c *Catalog) look(ctx context.Context) {
+	for ticker := time.NewTicker(c.o.Poll); ; {
+		select {
+		case <-ctx.Done():
+			ticker.Stop()
+			return
+		case <-ticker.C:
+		}
+		for i := range places {
+			now, err := c.top(unix.AT_FDCWD, i)
+			c.mu.Lock()
+			same := err == nil && now == c.tops[i]
+			c.mu.Unlock()
+			if !same {
+				c.events.Rouse()
+			}
+		}
+	}
+}
+
+// top returns the identity of one of the places, by a path relative to the directory that is open as at.
+func (c *Catalog) top(at, place int) (identity, error) {
+	name := places[place]
+	if at == unix.AT_FDCWD {
+		name = c.dir.Join(name)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(at, name, &st, 0); err != nil {
+		return identity{}, &os.PathError{Op: "stat", Path: c.dir.Join(places[place]), Err: err}
+	}
+	return identity{uint64(st.Dev), uint64(st.Ino)}, nil
 }
 
 // Close ends the catalogue. Snapshots stay valid.
@@ -125,11 +167,31 @@ func (c *Catalog) Changed() <-chan struct{} { return c.events.Wake() }
 //
 // If some feeds cannot be read, Now returns them as they were before, and an error; it tries them again the
 // next time.
-func (c *Catalog) Now(ctx context.Context) (*Snapshot, error) {
+func (c *Catalog) Now(ctx context.Context) (*Snapshot, error) { return c.Part(ctx, Part{}) }
+
+// Part is which of the feeds that may have changed are read at once. The zero value is all.
+type Part struct {
+	// Recheck compares the stamps of all feeds, also if no change was reported.
+	Recheck bool
+	// Enough, if it is not nil, reports whether the other feeds can wait, after the feeds of so many
+	// entries were read. A feed counts as at least a few entries. Enough is called concurrently.
+	Enough func(entries int) bool
+	// First holds the hashes of feeds that do not wait.
+	First map[string]bool
+}
+
+// leastEntries is how many entries a feed counts at least, since it costs something to open.
+const leastEntries = 20
+
+// Part is like [Catalog.Now], but some feeds may wait for a later call: Changed then receives a value
+// at once. Feeds that changed first are read first; at the start, these are the feeds to which an entry was
+// delivered last. Feeds in First are as they are now, unless Part returns an error; if changes are not
+// reported, the others are as they were at the last interval of Options.Poll.
+func (c *Catalog) Part(ctx context.Context, part Part) (*Snapshot, error) {
 	asked := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.began.After(asked) {
+	if c.began.After(asked) && !part.Recheck {
 		return c.last, nil // another call began to look after this one came
 	}
 	began := time.Now()
@@ -141,35 +203,53 @@ func (c *Catalog) Now(ctx context.Context) (*Snapshot, error) {
 		return c.last, &os.PathError{Op: "open", Path: c.dir.Path(), Err: err}
 	}
 	defer unix.Close(at)
-	if err := c.find(ctx, at); err != nil {
+	if err := c.find(ctx, at, part); err != nil {
 		return c.last, err
 	}
-	if err := c.read(ctx, at); err != nil {
+	if err := c.read(ctx, at, part); err != nil {
 		return c.last, err
 	}
-	c.began = began
+	switch {
+	case len(c.stale) > 0:
+		c.events.Rouse()
+	case part.Enough == nil || !c.events.Polling():
+		c.began = began
+	}
 	return c.last, nil
 }
 
 // find finds the feeds that may have changed.
-func (c *Catalog) find(ctx context.Context, at int) error {
+func (c *Catalog) find(ctx context.Context, at int, part Part) error {
+	c.turn++
 	all := c.unsure
 	c.unsure = true
 	changed := c.events.Take()
-	all = all || changed[""] || c.events.Polling()
+	all = all || changed[""] || part.Recheck || part.Enough == nil && c.events.Polling()
 	list := all
+	if c.events.Polling() {
+		for hash := range part.First {
+			if k := c.known[hash]; k != nil {
+				c.touch(k, true, true)
+			} else {
+				list = true // it may have come
+			}
+		}
+	}
 	for dir := range changed {
 		list = !c.touched(dir) || list
 	}
 	for i, name := range places {
-		var st unix.Stat_t
-		if err := unix.Fstatat(at, name, &st, 0); err != nil {
-			return &os.PathError{Op: "stat", Path: c.dir.Join(name), Err: err}
+		now, err := c.top(at, i)
+		if err != nil {
+			return err
 		}
-		if now := (identity{uint64(st.Dev), uint64(st.Ino)}); now != c.tops[i] {
+		if now != c.tops[i] {
 			// It is another directory, perhaps by a mount or a symbolic link.
 			if err := cmp.Or(c.events.Add(c.dir.Path()), c.events.Add(c.dir.Join(name))); err != nil {
 				return err
+			}
+			for _, dir := range c.o.Also {
+				_ = c.events.Add(c.dir.Join(dir))
 			}
 			for _, k := range c.known {
 				c.touch(k, true, true)
@@ -204,8 +284,8 @@ func (c *Catalog) find(ctx context.Context, at int) error {
 func (c *Catalog) touch(k *known, itsNames, itsAbout bool) {
 	k.parts[names].stale = k.parts[names].stale || itsNames
 	k.parts[about].stale = k.parts[about].stale || itsAbout
-	if itsNames || itsAbout {
-		c.stale[k] = true
+	if (itsNames || itsAbout) && !c.stale[k] {
+		c.stale[k], k.since = true, c.turn
 	}
 }
 
@@ -261,25 +341,79 @@ func (c *Catalog) begin(at int, k *known, part int) *stamp.Reading {
 	return c.rule.Begin(at, k.parts[part].stamps, files...)
 }
 
-// read reads the feeds that may have changed, and makes the next snapshot.
-func (c *Catalog) read(ctx context.Context, at int) error {
-	stale := slices.Collect(maps.Keys(c.stale))
-	failed := make([]error, len(stale))
-	err := workers.ForEach(ctx, len(stale), func(i int) { failed[i] = c.readFeed(ctx, at, stale[i]) })
+// read reads the feeds that may have changed, or a part of them, and makes the next snapshot.
+func (c *Catalog) read(ctx context.Context, at int, part Part) error {
+	stale, err := c.inTurn(ctx, at, part)
+	failed, waits := make([]error, len(stale)), make([]bool, len(stale))
+	var entries, turn atomic.Int64
+	err = errors.Join(err, workers.ForEach(ctx, len(stale), func(int) {
+		i := turn.Add(1) - 1
+		k := stale[i]
+		if !part.First[k.feed.Hash] && part.Enough != nil && part.Enough(int(entries.Load())) {
+			waits[i] = true
+			return
+		}
+		failed[i] = c.readFeed(ctx, at, k)
+		entries.Add(int64(max(leastEntries, len(k.feed.names))))
+	}))
 	var changed []*Feed
-	for _, k := range stale {
+	missing := 0
+	for i, k := range stale {
 		if k.parts[names].stale || k.parts[about].stale {
+			if waits[i] && !k.seen {
+				missing++
+			}
 			continue
 		}
 		delete(c.stale, k)
+		k.seen = true
 		if k.feed.About == nil && !k.dirs {
 			delete(c.known, k.feed.Hash)
 			k.feed = &Feed{Hash: k.feed.Hash, number: noNumber}
 		}
 		changed = append(changed, k.feed)
 	}
-	c.last = c.last.with(changed, c.o.Key)
+	if c.last = c.last.with(changed, c.o.Key); c.last.Missing != missing {
+		next := *c.last
+		next.Missing = missing
+		c.last = &next
+	}
 	return errors.Join(append(failed, err)...)
+}
+
+// inTurn returns the feeds that may have changed, in the order in which they are read.
+func (c *Catalog) inTurn(ctx context.Context, at int, part Part) ([]*known, error) {
+	stale := slices.Collect(maps.Keys(c.stale))
+	if part.Enough == nil {
+		return stale, nil
+	}
+	type waiting struct {
+		*known
+		delivered int64 // the mtime of its directory in new/, if it was never read
+	}
+	turns := make([]waiting, len(stale))
+	err := workers.ForEach(ctx, len(stale), func(i int) {
+		turns[i].known = stale[i]
+		if !stale[i].seen {
+			_, times := stamp.Look(at, "new/"+stale[i].feed.Hash)
+			turns[i].delivered = unix.TimespecToNsec(times.Mtime)
+		}
+	})
+	slices.SortFunc(turns, func(a, b waiting) int {
+		x, y := a.known, b.known
+		if first := part.First[x.feed.Hash]; first != part.First[y.feed.Hash] {
+			if first {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(x.since, y.since), cmp.Compare(b.delivered, a.delivered),
+			strings.Compare(x.feed.Hash, y.feed.Hash))
+	})
+	for i, t := range turns {
+		stale[i] = t.known
+	}
+	return stale, err
 }
 
 // readFeed reads the parts of a feed that may have changed.

@@ -41,11 +41,16 @@ func newWorld(t *testing.T, seed uint64, o Options) *world {
 			t.Skip(text)
 		}
 	}
+	if o.Key == nil {
+		o.Key = delivered
+	}
 	w := &world{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), path: made.Path, dir: d}
 	w.c = Open(d, o)
 	t.Cleanup(w.c.Close)
 	return w
 }
+
+func delivered(r lektordir.Ref) uint64 { return uint64(max(0, r.Delivered().UnixMicro())) }
 
 func (w *world) must(err error) {
 	w.Helper()
@@ -207,12 +212,22 @@ func (w *world) check() {
 		if a := subscriptions.ReadAbout(w.dir, f.Hash); !reflect.DeepEqual(a, f.About) {
 			w.Fatalf("%s is\n%+v, want\n%+v", f.Hash, f.About, a)
 		}
-		shown, unread, flags, newest := 0, 0, Flags(0), time.Time{}
+		shown, unread, flagged, flags, newest := 0, 0, 0, Flags(0), time.Time{}
+		listed := map[ID]string{}
+		for e := range f.All() {
+			listed[e.ID()] = e.Ref().Path()
+		}
 		for _, r := range refs {
 			if all = append(all, r.Path()); r.Trashed() {
 				continue
 			}
 			shown, flags = shown+1, flags|FlagsOf(r.Flags())
+			if r.HasFlag('F') {
+				flagged++
+			}
+			if e, ok := f.Find(r.Unique); !ok || e.Ref() != r || listed[IDOf(r)] != r.Path() {
+				w.Fatalf("%v is found as %v, %v, and listed as %s", r, e, ok, listed[IDOf(r)])
+			}
 			if r.Unread() {
 				unread++
 			}
@@ -220,7 +235,7 @@ func (w *world) check() {
 				newest = r.Delivered()
 			}
 		}
-		if shown != f.Shown || unread != f.Unread || flags != f.Flags || !newest.Equal(f.Newest()) {
+		if shown != f.Shown || shown != len(listed) || flagged != f.Flagged || unread != f.Unread || flags != f.Flags || !newest.Equal(f.Newest()) {
 			w.Fatalf("%s has %d, %d unread, %s, last %s; want %d, %d, %s, %s", f.Hash, f.Shown, f.Unread, f.Flags, f.Newest(), shown, unread, flags, newest)
 		}
 	}
@@ -278,6 +293,143 @@ func TestModel(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestParts: if the catalogue reads a few feeds at a time, it has all of them in the end, and those that do not
+// wait at once.
+func TestParts(t *testing.T) {
+	for _, compare := range []bool{false, true} {
+		w := newWorld(t, 5, Options{Compare: compare})
+		for range 60 {
+			for range w.IntN(6) {
+				w.step()
+			}
+			first := w.feed()
+			n := 0
+			s, err := w.c.Part(t.Context(), Part{First: map[string]bool{first: true}, Enough: func(int) bool { n++; return n > 1 }})
+			w.must(err)
+			refs, _ := w.dir.List(t.Context(), lektordir.ListOptions{Feeds: []string{first}})
+			if f := s.Feed(first); f != nil && !slices.Equal(f.Entries(), refs) || f == nil && len(refs) > 0 {
+				t.Fatalf("%s is %+v, and has %v", first, f, refs)
+			}
+			if w.IntN(3) == 0 {
+				w.check()
+			}
+		}
+	}
+}
+
+// TestTurns: feeds that change all the time are read in turns, and a call reads about as many entries as
+// is enough. At the start, the feeds to which an entry was delivered last come first.
+func TestTurns(t *testing.T) {
+	w := newWorld(t, 1, Options{})
+	const feeds, many, enough = 60, 100, 300
+	hash := func(i int) string { return lektordir.FeedHash(fmt.Sprint("feed ", i)) }
+	deliver := func(i int) { w.must(os.MkdirAll(w.dir.Join("new", hash(i), w.unique()), 0o777)) }
+	for i := range feeds {
+		deliver(i)
+		for i%2 > 0 && w.n%many > 0 {
+			deliver(i)
+		}
+		at := time.Unix(1700000000+int64(i*7%feeds), 0)
+		w.must(os.Chtimes(w.dir.Join("new", hash(i)), at, at))
+	}
+	part := Part{Enough: func(entries int) bool { return entries >= enough }}
+	s, err := w.c.Part(t.Context(), part)
+	w.must(err)
+	if s.Missing == 0 || s.Missing+len(s.Feeds) != feeds {
+		t.Fatalf("%d feeds, %d are missing", len(s.Feeds), s.Missing)
+	}
+	oldest := feeds // of the feeds that were read
+	for i := range feeds {
+		if s.Feed(hash(i)) != nil {
+			oldest = min(oldest, i*7%feeds)
+		}
+	}
+	if oldest < s.Missing {
+		t.Errorf("feed %d is read before some of the %d that changed after it", oldest, s.Missing)
+	}
+	for s.Missing > 0 {
+		select {
+		case <-w.c.Changed():
+		case <-time.After(time.Minute):
+			t.Fatal("no change is reported while feeds wait")
+		}
+		s, err = w.c.Part(t.Context(), part)
+		w.must(err)
+	}
+	waits, most := map[string]int{}, 0
+	const rounds = 20
+	for range rounds {
+		for i := range feeds {
+			deliver(i)
+		}
+		last := s
+		s, err = w.c.Part(t.Context(), part)
+		w.must(err)
+		read, entries := map[string]bool{}, 0
+		for _, is := range s.Since(last) {
+			read[is.Hash] = true
+			entries += max(leastEntries, is.Shown)
+		}
+		if len(read) == 0 || entries > enough+8*(many+rounds) {
+			t.Fatalf("%d feeds with %d entries are read", len(read), entries)
+		}
+		for i := range feeds {
+			if waits[hash(i)]++; read[hash(i)] {
+				waits[hash(i)] = 0
+			}
+			most = max(most, waits[hash(i)])
+		}
+	}
+	if fair := feeds/2*(leastEntries+many+2*rounds)/enough + 1; most > fair {
+		t.Errorf("a feed waits for %d calls, not %d", most, fair)
+	}
+	w.check()
+}
+
+// TestQuiet: without changes, nobody is woken, also if times are compared.
+func TestQuiet(t *testing.T) {
+	for _, compare := range []bool{false, true} {
+		w := newWorld(t, 1, Options{Compare: compare})
+		w.must(os.MkdirAll(w.dir.Join("new", w.feed(), w.unique()), 0o777))
+		w.check()
+		w.check()
+		select { // the delivery
+		case <-w.c.Changed():
+		default:
+		}
+		w.check()
+		select {
+		case <-w.c.Changed():
+			t.Errorf("compare %t: a call of Now wakes its caller", compare)
+		default:
+		}
+	}
+}
+
+// TestAway: who waits for a change is woken after a lektor-dir was moved away, and after another took its place.
+func TestAway(t *testing.T) {
+	w := newWorld(t, 1, Options{Poll: time.Millisecond})
+	w.write(w.dir.Join("src", w.feed(), "id"), "http://x.example/")
+	w.check()
+	woken := func(done func() bool) {
+		t.Helper()
+		for end := time.After(time.Minute); !done(); {
+			select {
+			case <-w.c.Changed():
+			case <-end:
+				t.Fatal("no change is reported")
+			}
+		}
+	}
+	w.must(os.Rename(w.path, w.path+"-away"))
+	woken(func() bool { _, err := w.c.Now(t.Context()); return err != nil })
+	w.must(os.CopyFS(w.path, os.DirFS(w.path+"-away")))
+	w.must(os.MkdirAll(w.dir.Join("new", w.feed(), w.unique()), 0o777))
+	woken(func() bool { s, err := w.c.Now(t.Context()); return err == nil && len(s.Feeds) > 1 })
+	w.must(os.RemoveAll(w.path + "-away"))
+	w.check()
 }
 
 // TestSnapshots: an earlier snapshot stays as it was, while later ones share with it.
@@ -406,7 +558,7 @@ func TestSize(t *testing.T) {
 			refs = append(refs, lektordir.Ref{Feed: hash, Unique: testdir.Unique(1700000000+int64(i*feeds+n), i+1)})
 		}
 		f = (&Feed{Hash: hash, number: uint32(n), hosts: f.hosts}).with(refs)
-		s = *s.with([]*Feed{f}, func(r lektordir.Ref) uint64 { return uint64(r.Delivered().UnixMicro()) })
+		s = *s.with([]*Feed{f}, delivered)
 		if len(f.kept) > 0 {
 			t.Fatalf("%v are kept as they are", f.kept)
 		}

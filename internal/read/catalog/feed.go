@@ -1,6 +1,9 @@
 package catalog
 
 import (
+	"encoding/binary"
+	"hash/maphash"
+	"iter"
 	"maps"
 	"math/bits"
 	"slices"
@@ -20,10 +23,11 @@ type Feed struct {
 	Hash  string
 	About *subscriptions.About // nil if the feed is not in src/
 
-	Shown  int // number of entries that are not trashed
-	Unread int // of these
-	Flags  Flags
-	newest int64 // when the last of these was delivered, in microseconds of Unix time; 0 for none
+	Shown   int // number of entries that are not trashed
+	Unread  int // of these
+	Flagged int // of these, with the flag F
+	Flags   Flags
+	newest  int64 // when the last of these was delivered, in microseconds of Unix time; 0 for none
 
 	number uint32 // in a snapshot
 	hosts  *hosts
@@ -86,8 +90,14 @@ func (f Flags) String() string {
 
 var (
 	read    = FlagsOf("S")
+	flagged = FlagsOf("F")
 	trashed = FlagsOf("T")
 )
+
+// NewFeed returns a feed with some entries, which is not one of a catalogue.
+func NewFeed(hash string, about *subscriptions.About, refs []lektordir.Ref) *Feed {
+	return (&Feed{Hash: hash, About: about, hosts: &hosts{}}).with(refs)
+}
 
 // Entry is an entry in a snapshot.
 type Entry struct {
@@ -118,12 +128,79 @@ func (e Entry) Micros() int64 {
 // Ref returns the names of the entry.
 func (e Entry) Ref() lektordir.Ref { return e.Feed.ref(int(e.place)) }
 
+// Same reports whether this is the same entry, perhaps of another snapshot.
+func (e Entry) Same(o Entry) bool {
+	if e.Feed == o.Feed || e.Feed.hosts == o.Feed.hosts && e.Feed.number == o.Feed.number {
+		return e.place == o.place
+	}
+	return e.Feed.Hash == o.Feed.Hash && e.ID() == o.ID()
+}
+
+// ID is a hash of the feed and the unique name of an entry, which stay the same when its flags change. It is
+// never 0, and differs between processes. A map by ID is several times faster than one by names.
+type ID uint64
+
+var idSeed = sync.OnceValue(maphash.MakeSeed)
+
+// IDOf returns the ID of an entry by its names.
+func IDOf(r lektordir.Ref) ID {
+	if n, host, ok := parse(r.Unique); ok {
+		return idOf(r.Feed, n, host)
+	}
+	return idOf(r.Feed, name{}, r.Unique)
+}
+
+// ID returns the ID of the entry.
+func (e Entry) ID() ID {
+	if s := e.Feed.states[e.place]; s&odd == 0 {
+		return idOf(e.Feed.Hash, e.Feed.names[e.place], e.Feed.hosts.name(s))
+	}
+	return IDOf(e.Ref())
+}
+
+func idOf(feed string, n name, rest string) ID {
+	var h maphash.Hash
+	h.SetSeed(idSeed())
+	h.WriteString(feed)
+	h.WriteByte('/')
+	h.WriteString(rest)
+	var b [25]byte // it begins with a NUL, which no name has
+	binary.LittleEndian.PutUint64(b[1:], uint64(n.micros))
+	binary.LittleEndian.PutUint64(b[9:], n.identity)
+	binary.LittleEndian.PutUint32(b[17:], n.pid)
+	binary.LittleEndian.PutUint32(b[21:], n.seq)
+	h.Write(b[:])
+	return ID(h.Sum64() | 1)
+}
+
 // Newest returns when the last entry was delivered of those that are not trashed, zero if there is none.
 func (f *Feed) Newest() time.Time {
 	if f.Shown == 0 {
 		return time.Time{}
 	}
 	return time.UnixMicro(f.newest)
+}
+
+// All yields the entries of the feed that are not trashed, in any order.
+func (f *Feed) All() iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		for i, s := range f.states {
+			if e := (Entry{f, uint32(i)}); s&gone == 0 && !e.Trashed() && !yield(e) {
+				return
+			}
+		}
+	}
+}
+
+// Find returns the entry with a unique name.
+func (f *Feed) Find(unique string) (Entry, bool) {
+	k := f.pack(unique)
+	for i, s := range f.states {
+		if s&gone == 0 && f.keyOf(i) == k {
+			return Entry{f, uint32(i)}, true
+		}
+	}
+	return Entry{}, false
 }
 
 // Entries returns the entries of the feed, by time of delivery.
@@ -231,14 +308,23 @@ type key struct {
 	odd  string // a name of another form
 }
 
+// parse returns the parts of a unique name; ok is false if lektor-fetch does not make such a name.
+func parse(unique string) (n name, host string, ok bool) {
+	p, ok := entryname.Split(unique)
+	if !ok {
+		return name{}, "", false
+	}
+	secs, _ := strconv.ParseUint(unique[:strings.IndexByte(unique, '.')], 10, 64)
+	n = name{micros: int64(secs)*1e6 + p.Micros, pid: uint32(p.PID), seq: uint32(p.Seq)}
+	n.identity, _ = strconv.ParseUint(p.Identity, 16, 64)
+	var b [longest]byte
+	return n, p.Host, string(n.append(b[:0], p.Host)) == unique
+}
+
 // pack returns the key of a unique name.
 func (f *Feed) pack(unique string) key {
-	if p, ok := entryname.Split(unique); ok {
-		secs, _ := strconv.ParseUint(unique[:strings.IndexByte(unique, '.')], 10, 64)
-		n := name{micros: int64(secs)*1e6 + p.Micros, pid: uint32(p.PID), seq: uint32(p.Seq)}
-		n.identity, _ = strconv.ParseUint(p.Identity, 16, 64)
-		var b [longest]byte
-		if host, ok := f.hosts.number(p.Host); ok && string(n.append(b[:0], p.Host)) == unique {
+	if n, name, ok := parse(unique); ok {
+		if host, ok := f.hosts.number(name); ok {
 			return key{name: n, host: state(host)}
 		}
 	}
@@ -308,7 +394,9 @@ func (f *Feed) count() {
 		case e.Unread():
 			f.Unread++
 		}
-		f.Flags |= e.Flags()
+		if f.Flags |= e.Flags(); e.Has(flagged) {
+			f.Flagged++
+		}
 		if f.Shown++; f.Shown == 1 || e.Micros() > f.newest {
 			f.newest = e.Micros()
 		}

@@ -14,6 +14,8 @@ import (
 // others what did not change between them.
 type Snapshot struct {
 	Feeds []*Feed // those that are in src/, new/ or cur/, by hash
+	// Missing is the number of feeds that [Catalog.Part] has not read yet.
+	Missing int
 
 	numbered []*Feed // by number; nil for those that are no more
 	order    order   // all entries of these feeds
@@ -51,10 +53,8 @@ func (s *Snapshot) Only(wanted func(*Feed) bool) *Snapshot {
 }
 
 func (s *Snapshot) index(hash string) (i int, ok bool) {
-	return slices.BinarySearchFunc(s.Feeds, hash, func(f *Feed, hash string) int {
-		return strings.Compare(f.Hash,
-			hash)
-	})
+	return slices.BinarySearchFunc(s.Feeds, hash,
+		func(f *Feed, hash string) int { return strings.Compare(f.Hash, hash) })
 }
 
 // entry returns the entry at a place, unless it is no more.
@@ -151,7 +151,8 @@ func (s *Snapshot) Since(old *Snapshot) iter.Seq2[*Feed, *Feed] {
 // noNumber is the number of a feed that is no more.
 const noNumber = 1<<32 - 1
 
-// with returns the snapshot with some feeds as they are now.
+// with returns the snapshot with some feeds as they are now. Without a key, their entries get no place in
+// the order.
 func (s *Snapshot) with(feeds []*Feed, key func(lektordir.Ref) uint64) *Snapshot {
 	next := &Snapshot{Feeds: slices.Clone(s.Feeds), numbered: slices.Clone(s.numbered), order: s.order}
 	var come []place
@@ -176,7 +177,7 @@ func (s *Snapshot) with(feeds []*Feed, key func(lektordir.Ref) uint64) *Snapshot
 		}
 		next.numbered = append(next.numbered, make([]*Feed, max(0, int(f.number)+1-len(next.numbered)))...)
 		next.numbered[f.number] = f
-		for i := was; i < len(f.names); i++ {
+		for i := was; i < len(f.names) && key != nil; i++ {
 			come = append(come, place{key(f.ref(i)), f.number, uint32(i)})
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/files/stamp"
+	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -22,20 +22,20 @@ import (
 // entry is read, and searched for by each of its words. Check calls problem for each difference,
 // except in entries that changed since the index was brought up to date. The error says why the
 // comparison failed.
-func (x *Index) Check(ctx context.Context, progress func(done, total int), problem func(string)) (entries int,
+func (x *Index) Check(ctx context.Context, report func(done, total int), problem func(string)) (entries int,
 	err error) {
 	if !x.Exists() {
 		return 0, cmdline.Hint(errors.New("there is no index"), "lektor-view index builds one")
 	}
-	n, err := x.compare(ctx, progress, problem)
-	if kind(err) == broken {
-		problem("the file is damaged: " + err.Error())
+	n, err := x.compare(ctx, report, problem)
+	if !transient(err) {
+		problem("the index cannot be used: " + err.Error())
 		err = nil
 	}
 	return n, err
 }
 
-func (x *Index) compare(ctx context.Context, progress func(done, total int), problem func(string)) (entries int,
+func (x *Index) compare(ctx context.Context, report func(done, total int), problem func(string)) (entries int,
 	err error) {
 	s, err := x.open()
 	if err != nil {
@@ -43,24 +43,16 @@ func (x *Index) compare(ctx context.Context, progress func(done, total int), pro
 	}
 	defer s.close()
 	begun := x.o.Clock()
-	if err := s.refresh(ctx, time.Time{}); err != nil {
+	if err := s.refresh(ctx, time.Time{}, false, nil); err != nil {
 		return 0, err
 	}
-	r := s.c.query("PRAGMA quick_check(1)")
-	for r.next() {
-		if text := r.text(0); text != "ok" {
-			problem("the file is damaged: " + text)
-		}
-	}
-	c := &check{session: s, bags: newBags(nil), problem: problem, begun: begun, seen: map[*feed]bool{},
-		words: map[string][]uint32{}, refs: map[uint32]lektordir.Ref{}}
-	if n, ok := s.c.one("SELECT coalesce(sum(length(list)), 0) FROM names"); ok {
-		c.total = int(n.int(0)) / listedSize
-	}
+	n, _ := s.c.one("SELECT sum(length(list)) FROM names")
+	c := &check{session: s, problem: problem, begun: begun, seen: map[*feed]bool{}, words: map[string][]uint32{},
+		refs: map[uint32]lektordir.Ref{}, progress: progress{report: report, total: int(n.int(0)) / listedSize}}
 	// Malformed entries are not in the index. Every listing reports them, so they are ignored here.
 	for refs := range x.dir.ListFeeds(ctx, lektordir.ListOptions{AllVersions: true, Withdrawn: true}) {
 		if len(refs) > 0 {
-			c.feed(ctx, refs, progress)
+			c.feed(ctx, refs)
 		}
 	}
 	if ctx.Err() != nil {
@@ -72,53 +64,42 @@ func (x *Index) compare(ctx context.Context, progress func(done, total int), pro
 			c.count(f, 0)
 		}
 	}
-	return c.done, s.c.err
+	return c.progress.done, s.c.err
 }
 
 // check is a comparison of the index with the directory. It holds one feed at a time.
 type check struct {
 	*session
-	bags    []*bag
-	problem func(string)
-	begun   time.Time // before the index was brought up to date
+	problem  func(string)
+	begun    time.Time // before the index was brought up to date
+	progress progress
+	seen     map[*feed]bool
 
 	// words holds, for each word, the ids of the entries whose postings have to be checked.
 	// Checking many entries at once is much faster than one by one.
-	words  map[string][]uint32
-	pairs  int // number of pairs of a word and an entry
-	refs   map[uint32]lektordir.Ref
-	listed idSet // entries of the current word
-
-	done, total int
-	seen        map[*feed]bool
+	words map[string][]uint32
+	pairs int // number of pairs of a word and an entry
+	refs  map[uint32]lektordir.Ref
 }
 
 // feed compares the entries of a feed.
-func (c *check) feed(ctx context.Context, refs []lektordir.Ref, progress func(done, total int)) {
+func (c *check) feed(ctx context.Context, refs []lektordir.Ref) {
 	shown, _ := c.x.dir.List(ctx, lektordir.ListOptions{Feeds: []string{refs[0].Feed}, Withdrawn: true})
 	isShown := make(map[lektordir.Ref]bool, len(shown))
 	for _, ref := range shown {
 		isShown[ref] = true
 	}
 	for part := range slices.Chunk(refs, readAtOnce) {
-		if ctx.Err() != nil {
+		docs := make([]*doc, len(part))
+		if workers.ForEach(ctx, len(part), func(i int) { docs[i] = read(c.x.dir, part[i], nil) }) != nil {
 			return
 		}
-		docs := make([]*doc, len(part))
-		share(c.bags, len(part), func(i int, b *bag) {
-			if d, ok := read(c.x.dir, part[i], b); ok {
-				docs[i] = d
-			}
-		})
 		for i, ref := range part {
 			if why := c.differs(ref, docs[i], isShown[ref]); why != "" && !c.changed(ref) {
 				c.problem(ref.Path() + ": " + why)
 			}
 		}
-		c.done += len(part)
-		if progress != nil {
-			progress(c.done, max(c.total, c.done))
-		}
+		c.progress.add(len(part))
 	}
 	if f := c.feeds[refs[0].Feed]; f != nil {
 		c.count(f, len(shown))
@@ -142,7 +123,7 @@ func (c *check) asBefore(f *feed) bool {
 			return false
 		}
 	}
-	now, _ := stamp.Look(c.src, history.CompletePath(f.hash))
+	now, _ := stamp.Look(int(c.src.Fd()), history.CompletePath(f.hash))
 	return now == f.now[ofList] && now == f.stamps[ofList]
 }
 
@@ -166,16 +147,13 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 	if f == nil {
 		return "the index does not have its feed"
 	}
-	r := c.c.query("SELECT id, dir, name, info, listed, date, dated, title, author, more, link FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, keyOf(ref))
-	var id int64
-	var listed int64
-	var odd bool
+	r := c.c.query("SELECT id, dir, name, listed, "+valueColumns+" FROM entry WHERE dir >> 1 = ? AND key = ?", f.id,
+		keyOf(ref))
+	var id, listed int64
 	var kept string
 	for r.next() {
-		if at, ok := c.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok && at == ref {
-			id, listed, odd = r.int(0), r.int(4), r.null(5)
-			kept = string(r.blob(7)) + "\x00" + string(r.blob(8)) + "\x00" + string(r.blob(9)) + "\x00" +
-				strconv.FormatInt(r.int(10), 16)
+		if at, ok := c.ref(r.int(1), r.blob(2), r.blob(4), r.null(4)); ok && at == ref {
+			id, listed, kept = r.int(0), r.int(3), fmt.Sprint(r.values[4:])
 		}
 	}
 	switch {
@@ -183,12 +161,10 @@ func (c *check) differs(ref lektordir.Ref, d *doc, shown bool) string {
 		return "the index does not have it"
 	case shown != (listed > 0):
 		return "another version of it is shown"
-	case odd != d.odd:
-		return "it is incomplete in the index or in the directory, not in both"
-	case odd:
+	case kept != fmt.Sprint(values(ref, d)):
+		return "its flags, date, title or other values differ"
+	case d.odd:
 		return ""
-	case kept != d.entry.Title+"\x00"+d.entry.Author+"\x00"+string(d.more())+"\x00"+strconv.FormatInt(d.link, 16):
-		return "title, author, categories, enclosures, replies or link differ"
 	}
 	c.refs[uint32(id)] = ref
 	for _, w := range d.words {
@@ -211,31 +187,19 @@ const manyPairs = 1 << 20
 // postings compares the words of entries with their words in the index.
 func (c *check) postings() {
 	bad := map[uint32]string{}
-	if c.listed == nil {
-		c.listed = make(idSet, c.next/64+1)
-	}
-	unknown := make(map[string]struct{}, len(c.words))
-	for w := range c.words {
-		unknown[w] = struct{}{}
-	}
-	c.known(unknown)
-	for _, w := range slices.Sorted(maps.Keys(c.words)) {
-		var ids []int64
-		c.withWord(w, func(id int64) {
-			ids = append(ids, id)
-			c.listed.add(id)
-		})
-		_, lacks := unknown[w]
-		for _, id := range c.words[w] {
-			switch {
-			case !c.listed.has(int64(id)):
+	for w, those := range c.words {
+		var ids []uint32 // in ascending order
+		c.withWord(w, func(id int64) { ids = append(ids, uint32(id)) })
+		for _, id := range those {
+			if _, ok := slices.BinarySearch(ids, id); !ok {
 				bad[id] = "some of its words are missing"
-			case lacks:
-				bad[id] = "the vocabulary lacks a word of it"
 			}
 		}
-		for _, id := range ids {
-			c.listed[id/64] = 0
+	}
+	forgetKnown(c.session, c.words)
+	for _, those := range c.words {
+		for _, id := range those {
+			bad[id] = "the vocabulary lacks a word of it"
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(bad)) {

@@ -21,11 +21,8 @@ type conn struct {
 
 // connect opens a file, and creates it if it is missing.
 func connect(path string) (*conn, error) {
-	if err := checksums(); err != nil {
-		return nil, err
-	}
 	// The driver treats the text after a question mark as options, so the path is escaped.
-	c, err := (&sqlite.Driver{}).Open((&url.URL{Scheme: "file", Path: path, RawQuery: "vfs=" + vfsName}).String())
+	c, err := (&sqlite.Driver{}).Open((&url.URL{Scheme: "file", Path: path}).String())
 	if err != nil {
 		return nil, err
 	}
@@ -41,9 +38,6 @@ func (c *conn) close() error {
 
 // fail keeps the first error.
 func (c *conn) fail(err error) {
-	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == sqliteIOData {
-		err = errDamaged
-	}
 	if c.err == nil {
 		c.err = err
 	}
@@ -151,11 +145,6 @@ func (r *rows) int(i int) int64 {
 
 func (r *rows) null(i int) bool { return r.value(i) == nil }
 
-func (r *rows) text(i int) string {
-	s, _ := r.value(i).(string)
-	return s
-}
-
 func (r *rows) blob(i int) []byte {
 	b, _ := r.value(i).([]byte)
 	return b
@@ -181,18 +170,6 @@ func (c *conn) meta(key string) (*rows, bool) {
 func (c *conn) setMeta(key string, value any) {
 	c.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", key, value)
 }
-
-// The result codes of SQLite that are handled; see its list of them.
-const (
-	sqliteBusy     = 5
-	sqliteLocked   = 6
-	sqliteReadOnly = 8
-	sqliteFull     = 13
-	sqliteCantOpen = 14
-	sqliteProtocol = 15
-	sqliteIOErr    = 10
-	sqliteIOData   = 10 | 32<<8 // an extended one
-)
 
 // code returns the primary result code of an error, 0 if it is not SQLite's.
 func code(err error) int {

@@ -3,22 +3,18 @@ package index
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -26,27 +22,21 @@ import (
 // the version: files of another version are replaced.
 const (
 	application = 0x6c6b7472
-	version     = 8
+	version     = 9
 	pageSize    = 8192
-)
-
-// The user version of the file is the version and, times countsFrom, the number of commits
-// modulo countedCommits.
-const (
-	countsFrom     = 1 << 8
-	countedCommits = 1 << 23
 )
 
 // schema creates the tables. Times are in seconds since 1970. An entry's id is the rowid of its
 // words in the table words, which stores no text.
 var schema = []string{
+	fmt.Sprintf("PRAGMA page_size = %d", pageSize),
 	"PRAGMA auto_vacuum = INCREMENTAL",
 	"PRAGMA journal_mode = WAL",
 	"BEGIN IMMEDIATE",
 	fmt.Sprintf("PRAGMA application_id = %d", application),
 	fmt.Sprintf("PRAGMA user_version = %d", version),
-	// path, tops (stamps of new/ and cur/), next (id), common (words), paired (id), built, young
-	// (when one came that was perhaps being written, see upTime)
+	// path, top new and top cur (stamps), common (words), paired (id), built, young (when one came that was perhaps
+	// being written, see upTime)
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
 	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
 	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",
@@ -73,9 +63,8 @@ var schema = []string{
 	"CREATE INDEX entry_young ON entry (id) WHERE young = 1",
 	"CREATE VIRTUAL TABLE words USING fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii')",
 	"INSERT INTO words (words, rank) VALUES ('hashsize', 8000000)",
-	// The blocks of the vocabulary, and by class of three bytes in which of them these are.
+	// The vocabulary, a newline before and after each word.
 	"CREATE TABLE vocab (id INTEGER PRIMARY KEY, words BLOB NOT NULL)",
-	"CREATE TABLE gram (id INTEGER PRIMARY KEY, blocks BLOB NOT NULL)",
 }
 
 // The ways in which an entry is listed.
@@ -180,19 +169,12 @@ func (x *Index) create() error {
 		return err
 	}
 	for _, s := range schema {
-		if strings.HasPrefix(s, "PRAGMA") {
-			c.query(s).drain()
-		} else {
-			c.exec(s)
-		}
+		c.exec(s)
 	}
 	c.exec("INSERT INTO meta VALUES ('path', ?)", []byte(x.dir.Path()))
 	c.exec("COMMIT")
-	err = c.err
-	if cerr := c.close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
+	failed := c.close()
+	if err = cmp.Or(c.err, failed); err == nil {
 		err = os.Rename(made.path, x.path)
 	}
 	if err != nil {
@@ -212,60 +194,17 @@ type session struct {
 	x      *Index
 	unlock func()
 	c      *conn
-	src    int // the directory of feeds, open
+	src    *os.File // the directory of feeds; nil if there is none
 
 	feeds map[string]*feed // by hash
 	byID  map[int64]*feed
-	next  int64 // id of the next entry
-	// latest is the latest ctime of a feed's directory, in nanoseconds.
-	latest int64
-
-	wrote    bool // something had come or gone
-	thorough bool // whether files of entries were changed in place is looked at, too
-
-	tops *[2]stamp.Stamp // stamps of new/ and cur/ to store; nil if unchanged or too recent
-
-	progress func(done, total int) // nil except in a build
+	wrote bool // an update has written something
 	// complaints are errors for names that are not names of entries.
 	complaints []error
 }
 
-// errDamaged means that the checksum of a page of the file, or of its journal, is wrong.
-var errDamaged = errors.New("a checksum is wrong")
-
-// errForeign means that the file is of another program, or of another version.
-var errForeign = errors.New("it is not an index of this version")
-
-// header are the first bytes of the file, which have the same form in all versions. See
-// section 1.3 of SQLite's file format.
-type header []byte
-
-// header reads the header of the file. Missing bytes are zeros.
-func (x *Index) header() header {
-	h := make(header, 100)
-	if f, err := os.Open(x.path); err == nil {
-		defer f.Close()
-		_, _ = io.ReadFull(f, h)
-	}
-	return h
-}
-
-// ofAnotherVersion reports whether the file has another version of the index. Pages of other
-// versions need not have checksums.
-func (h header) ofAnotherVersion() bool {
-	return binary.BigEndian.Uint32(h[68:]) == application && binary.BigEndian.Uint32(h[60:])%countsFrom != version
-}
-
-// commits is the number of commits, modulo countedCommits.
-func (h header) commits() uint32 { return binary.BigEndian.Uint32(h[60:]) / countsFrom }
-
-// begin begins a transaction that may write. Each transaction increases the count in the header. So
-// it writes the first page, which a checkpoint writes first: see journalWhole.
-func (s *session) begin() {
-	s.c.exec("BEGIN IMMEDIATE")
-	r, _ := s.c.one("PRAGMA user_version")
-	s.c.exec(fmt.Sprintf("PRAGMA user_version = %d", (r.int(0)/countsFrom+1)%countedCommits*countsFrom+version))
-}
+// errForeign means that the file is of another program or version, or cut off.
+var errForeign = errors.New("it is not a whole index of this version")
 
 // open opens the file.
 func (x *Index) open() (*session, error) {
@@ -273,30 +212,17 @@ func (x *Index) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !fi.Mode().IsRegular() {
-		return nil, cmdline.Hint(errors.New("it is not a regular file"), "remove it")
+	if !fi.Mode().IsRegular() || fi.Size()%pageSize != 0 {
+		return nil, errForeign
 	}
 	unlock, err := x.hold(false)
 	if err != nil {
 		return nil, err
 	}
-	head := x.header()
-	if head.ofAnotherVersion() {
-		unlock()
-		return nil, errForeign
-	}
-	if whole, err := journalWhole(x.path+"-wal", head); err != nil || !whole {
-		unlock()
-		return nil, cmp.Or(err, errDamaged)
-	}
-	s := &session{x: x, unlock: unlock, src: -1}
-	switch fd, err := unix.Open(x.dir.Join("src"), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err {
-	case nil:
-		s.src = fd
-	case unix.ENOENT:
-	default:
+	s := &session{x: x, unlock: unlock}
+	if s.src, err = openDir(x.dir.Join("src")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.close()
-		return nil, &dirError{&fs.PathError{Op: "open", Path: x.dir.Join("src"), Err: err}}
+		return nil, err
 	}
 	if s.c, err = connect(x.path); err != nil {
 		s.close()
@@ -310,13 +236,12 @@ func (x *Index) open() (*session, error) {
 	s.c.exec("PRAGMA cell_size_check = ON")
 	app, _ := s.c.one("PRAGMA application_id")
 	ver, _ := s.c.one("PRAGMA user_version")
-	if err := s.c.err; err != nil {
+	if app.int(0) != application || ver.int(0) != version {
+		err = errForeign
+	}
+	if err = cmp.Or(s.c.err, err); err != nil {
 		s.close()
 		return nil, err
-	}
-	if app.values == nil || ver.values == nil || app.int(0) != application || ver.int(0)%countsFrom != version {
-		s.close()
-		return nil, errForeign
 	}
 	return s, nil
 }
@@ -324,42 +249,23 @@ func (x *Index) open() (*session, error) {
 func (s *session) close() {
 	if s.c != nil {
 		_ = s.c.close()
-		s.c = nil
 	}
-	if s.src >= 0 {
-		_ = unix.Close(s.src)
-		s.src = -1
-	}
-	if s.unlock != nil {
-		s.unlock()
-		s.unlock = nil
-	}
+	_ = s.src.Close() // of nil, too
+	s.unlock()
 }
 
-// ailment is the state of the index that an error shows.
-type ailment uint8
-
-const (
-	fine    ailment = iota // nothing is wrong, it cannot be used now
-	trouble                // the system refuses access
-	broken                 // the file is unusable
-)
-
-func kind(err error) ailment {
+// transient reports whether an error says only that the file cannot be used now, so that it stays.
+func transient(err error) bool {
 	var busy *BusyError
 	var dir *dirError
-	switch {
-	case err == nil, errors.As(err, &busy), errors.As(err, &dir), errors.Is(err, errBehind),
-		errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return fine
-	case errors.Is(err, errForeign), errors.Is(err, errDamaged), errors.Is(err, errInconsistent):
-		return broken
+	if err == nil || errors.As(err, &busy) || errors.As(err, &dir) || errors.Is(err, errBehind) ||
+		errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		return true
 	}
 	switch code(err) {
-	case sqliteBusy, sqliteLocked, sqliteProtocol, sqliteReadOnly, sqliteCantOpen:
-		return fine
-	case 0, sqliteFull, sqliteIOErr:
-		return trouble
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY,
+		sqlite3.SQLITE_CANTOPEN:
+		return true
 	}
-	return broken
+	return false
 }

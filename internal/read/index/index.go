@@ -9,25 +9,24 @@
 // delivered, so only [Index.Build] checks whether one did. Odd entries are candidates for every
 // query: the caller has to read them.
 //
-// If the file is locked, damaged or another program's, the disk full, or the home read-only,
-// [Index.Look] returns nil, the directory has to be read, and one warning says what is wrong. A
-// damaged file is removed, and later queries begin it anew.
+// If the file is locked, or the home read-only, [Index.Look] returns nil, and the directory has to be read. A file
+// that fails in any other way, as it is damaged, another program's, or the disk full, is removed, with one warning;
+// later queries begin it anew. Nothing guards its bytes: if they are changed, answers may be wrong.
 //
-// Tokens and the tables: words.go, vocab.go, file.go. Updates:
-// package stamp, survey.go, update.go. Answers: needle.go, find.go. Pages with checksums:
-// checksum.go.
+// Tokens and the tables: words.go, vocab.go, file.go. Updates: package stamp, scan.go, update.go. Answers: lookup.go,
+// search.go.
 package index
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
@@ -112,8 +111,7 @@ func (x *Index) Path() string { return x.path }
 
 // Exists reports whether the file exists.
 func (x *Index) Exists() bool {
-	_, err := os.Lstat(x.path)
-	return x.path != "" && err == nil
+	return x.path != "" && atomicfile.Exists(x.path)
 }
 
 // View is a snapshot of the index. One goroutine at a time may use it; only the Words of its hits
@@ -122,8 +120,10 @@ type View struct {
 	x *Index
 	s *session
 
-	mu      sync.Mutex // for the needles, and with them the connection
-	needles map[string]*needle
+	mu      sync.Mutex // for lookups, and with them the connection
+	lookups map[string]*lookup
+	vocab   [][]byte // the rows of the vocabulary, once they are read
+	size    int64    // no entry has this id or a greater one
 
 	known map[int64]*lektordir.Feed // by id; nil for one whose entries may say otherwise
 }
@@ -148,10 +148,11 @@ func (x *Index) Look(ctx context.Context) (entrystore.View, error) {
 	}
 	s, err := x.open()
 	if err == nil {
-		err = s.refresh(ctx, time.Now().Add(s.budget()))
+		err = s.refresh(ctx, time.Now().Add(s.budget()), false, nil)
 	}
 	if err == nil {
-		return &View{x: x, s: s, needles: map[string]*needle{}, known: map[int64]*lektordir.Feed{}}, nil
+		return &View{x: x, s: s, lookups: map[string]*lookup{}, size: s.nextID(), known: map[int64]*lektordir.Feed{}},
+			nil
 	}
 	if s != nil {
 		s.close()
@@ -168,8 +169,7 @@ func (s *session) budget() time.Duration {
 	if s.x.o.Budget != 0 {
 		return s.x.o.Budget
 	}
-	s.loadNext()
-	return max(defaultBudget, time.Duration(s.next)*budgetEach)
+	return max(defaultBudget, time.Duration(s.nextID())*budgetEach)
 }
 
 // Missed begins an index, which the next queries fill, if there is none and the directory that was
@@ -186,21 +186,19 @@ func (x *Index) Missed(entries int) {
 // errBehind means that the index could not be brought up to date within the budget.
 var errBehind = errors.New("the index is behind")
 
-// Failed deals with an error of a Look or of a View: it warns once, if something is wrong, and
-// removes an unusable file.
+// Failed deals with an error of a Look or of a View: unless the file can be used later, it removes the file and
+// warns once.
 func (x *Index) Failed(err error) {
-	switch kind(err) {
-	case fine:
-	case broken:
-		what := fmt.Sprintf("is damaged (%v)", err)
-		if errors.Is(err, errForeign) {
-			what = "is of another version"
-		}
-		x.tell("the index %s %s: it was removed, and the directory is read until there is a new one", x.path, what)
-		_ = x.remove()
-	case trouble:
-		x.tell("the index %s cannot be used, and the directory was read: %v", x.path, err)
+	if transient(err) {
+		return
 	}
+	then := "it was removed, and the directory is read until there is a new one"
+	if failed := x.remove(); errors.As(failed, new(*BusyError)) {
+		return // the process that uses it removes it
+	} else if failed != nil {
+		then = "the directory was read"
+	}
+	x.tell("the index %s cannot be used (%v): %s", x.path, err, then)
 }
 
 func (x *Index) tell(format string, a ...any) {
@@ -223,7 +221,7 @@ func (x *Index) Build(ctx context.Context, progress func(done, total int)) error
 			}
 		}
 		err := x.build(ctx, progress)
-		if err != nil && ctx.Err() == nil && kind(err) == broken && !again {
+		if err != nil && ctx.Err() == nil && !transient(err) && !again {
 			if err := x.remove(); err != nil {
 				return err
 			}
@@ -239,7 +237,6 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 		return err
 	}
 	defer s.close()
-	s.progress = progress
 	s.c.exec("PRAGMA cache_size = -8000")
 	// Pages that many batches change are checkpointed less often.
 	s.c.exec("PRAGMA wal_autocheckpoint = 8000")
@@ -247,15 +244,14 @@ func (x *Index) build(ctx context.Context, progress func(done, total int)) error
 	// The second round reads again the entries that perhaps were still being written in the
 	// first; if they are many, this would take a query too long.
 	for round := range 2 {
-		s.thorough = round == 0
-		if err := s.refresh(ctx, time.Time{}); err != nil {
+		if err := s.refresh(ctx, time.Time{}, round == 0, progress); err != nil {
 			return err
 		}
 		s.c.exec("COMMIT")
 	}
 	if !built {
 		s.merge(ctx)
-		s.begin()
+		s.c.exec("BEGIN IMMEDIATE")
 		s.c.setMeta("built", 1)
 		s.c.query("PRAGMA incremental_vacuum").drain()
 		s.c.exec("COMMIT")
@@ -270,7 +266,7 @@ func (s *session) merge(ctx context.Context) {
 	const pages = 2000
 	for step, more := -pages, true; more && s.c.err == nil && ctx.Err() == nil; step = pages {
 		before := s.changes()
-		s.begin()
+		s.c.exec("BEGIN IMMEDIATE")
 		s.c.exec("INSERT INTO words (words, rank) VALUES ('merge', ?)", step)
 		s.c.exec("COMMIT")
 		more = s.changes()-before >= 2

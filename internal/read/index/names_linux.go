@@ -17,16 +17,16 @@ type name struct {
 
 // readNames returns the names in a directory, except those that begin with a dot, with inode and
 // kind.
-func readNames(fd int, path string) ([]name, error) {
+func readNames(dir *os.File) ([]name, error) {
 	var list []name
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := unix.Getdents(fd, buf)
+		n, err := unix.Getdents(int(dir.Fd()), buf)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
-			return list, &os.PathError{Op: "readdir", Path: path, Err: err}
+			return list, &os.PathError{Op: "readdir", Path: dir.Name(), Err: err}
 		}
 		if n <= 0 {
 			return list, nil
@@ -42,7 +42,7 @@ func readNames(fd int, path string) ([]name, error) {
 				e := name{string(text), binary.NativeEndian.Uint64(rest), rest[18]}
 				if e.kind == unix.DT_UNKNOWN {
 					var st unix.Stat_t
-					if unix.Fstatat(fd, e.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+					if unix.Fstatat(int(dir.Fd()), e.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 						e.kind = byte(st.Mode & unix.S_IFMT >> 12)
 					}
 				}

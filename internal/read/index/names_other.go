@@ -23,12 +23,12 @@ const (
 
 // readNames returns the names in a directory, except those that begin with a dot, with
 // the inodes.
-func readNames(fd int, path string) ([]name, error) {
-	ents, err := os.ReadDir(path)
+func readNames(dir *os.File) ([]name, error) {
+	ents, err := dir.ReadDir(-1)
 	var list []name
 	for _, e := range ents {
 		var st unix.Stat_t
-		if e.Name()[0] == '.' || unix.Fstatat(fd, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		if e.Name()[0] == '.' || unix.Fstatat(int(dir.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
 			continue
 		}
 		list = append(list, name{e.Name(), uint64(st.Ino), byte(st.Mode & unix.S_IFMT >> 12)})

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/content/htmltext"
-	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/lektordir"
@@ -39,11 +39,8 @@ type doc struct {
 
 	entry lektordir.Entry
 	link  int64 // see linkOf
-	// folded are title, author and text of the content, folded, each with a newline
-	// after it, which stands in none of them.
-	folded string
-	words  []string
-	text   string // the words as the index wants them
+	words []string
+	text  string // the words as the index wants them
 }
 
 // extras are the fields that few queries ask for.
@@ -67,19 +64,18 @@ func (d *doc) more() []byte {
 	return b
 }
 
-// read reads an entry for the index. It reports false if it is gone. Several may be
-// read at once, with a bag each.
-func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
+// read reads an entry for the index; nil for one that is gone. It keeps pairs of the words common.
+func read(d *lektordir.Dir, ref lektordir.Ref, common map[string]bool) *doc {
 	var st unix.Stat_t
 	path := d.Path() + "/" + ref.Path()
 	if err := unix.Lstat(path, &st); err != nil {
 		if err == unix.ENOENT {
-			return nil, false
+			return nil
 		}
-		return &doc{odd: true}, true
+		return &doc{odd: true}
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return &doc{odd: true}, true
+		return &doc{odd: true}
 	}
 	// A rename sets only the ctime, and so does setting the times of a copy. A later write sets
 	// ctime and mtime.
@@ -92,35 +88,29 @@ func read(d *lektordir.Dir, ref lektordir.Ref, b *bag) (*doc, bool) {
 	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, false
+			return nil
 		}
-		return &doc{odd: true}, true
+		return &doc{odd: true}
 	}
 	if unix.Lstat(path+"/id", &st) != nil || len(e.Content) > maxText {
-		return &doc{odd: true}, true
+		return &doc{odd: true}
 	}
-	for _, text := range append([]string{e.Replaces}, e.Categories...) {
-		if !utf8.ValidString(text) {
-			return &doc{odd: true}, true
-		}
-	}
+	texts := append([]string{e.Replaces}, e.Categories...)
 	for _, enc := range e.Enclosures {
-		if !utf8.ValidString(enc.URL + enc.Type) {
-			return &doc{odd: true}, true
-		}
+		texts = append(texts, enc.URL, enc.Type)
 	}
 	for _, to := range e.InReplyTo {
-		if !utf8.ValidString(to.Ref + to.URL + to.Type + to.Source) {
-			return &doc{odd: true}, true
-		}
+		texts = append(texts, to.Ref, to.URL, to.Type, to.Source)
 	}
-	out.folded = query.Fold(e.Title) + "\n" + query.Fold(e.Author) + "\n" +
-		query.Fold(htmltext.Text(e.Content, e.Type)) + "\n"
-	out.words, out.text = b.of(out.folded)
+	if !utf8.ValidString(strings.Join(texts, "\n")) {
+		return &doc{odd: true}
+	}
+	out.words, out.text = tokens(common, query.Fold(e.Title), query.Fold(e.Author),
+		query.Fold(htmltext.Text(e.Content, e.Type)))
 	out.link = linkOf(feedurl.Article(e.URL()))
 	e.Content = nil
 	out.entry = *e
-	return out, true
+	return out
 }
 
 // linkOf returns the hash of a link in the form of [feedurl.Article], 0 for "".
@@ -132,27 +122,4 @@ func linkOf(article string) int64 {
 }
 
 // readAtOnce is the number of entries that are read before they are processed.
-const readAtOnce = 256
-
-// newBags returns a bag for each processor.
-func newBags(common map[string]struct{}) []*bag {
-	bags := make([]*bag, workers.Size())
-	for i := range bags {
-		bags[i] = newBag(common)
-	}
-	return bags
-}
-
-// share calls f for 0 to n-1, with each bag by a goroutine of its own.
-func share(bags []*bag, n int, f func(i int, b *bag)) {
-	var work workers.Group
-	for w, b := range bags {
-		work.Go(func() error {
-			for i := w; i < n; i += len(bags) {
-				f(i, b)
-			}
-			return nil
-		})
-	}
-	_ = work.Wait() // they have no errors
-}
+const readAtOnce = 512

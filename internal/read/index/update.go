@@ -5,64 +5,55 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/feeds/history"
 	"github.com/lektordir/lektor/internal/files/stamp"
-	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// refresh brings the file up to date, and leaves a transaction open in which it is
-// read. After the deadline, unless that is zero, it keeps what it has done, and the
-// error is errBehind.
-func (s *session) refresh(ctx context.Context, deadline time.Time) error {
-	for {
-		err := s.refreshOnce(ctx, deadline)
-		if err != errAgain {
-			return err
-		}
+// refresh brings the file up to date, and leaves a transaction open in which it is read. After the deadline, unless
+// that is zero, it keeps what it has done, and the error is errBehind. If thorough is set, it also finds entries of
+// which a file was changed in place. It calls report, unless that is nil, with the number of entries that it has read,
+// and of all that it has to read.
+func (s *session) refresh(ctx context.Context, deadline time.Time, thorough bool, report func(done, total int)) error {
+	err := errAgain
+	for err == errAgain {
+		err = s.refreshOnce(ctx, deadline, thorough, report)
 	}
+	return err
 }
 
-func (s *session) refreshOnce(ctx context.Context, deadline time.Time) error {
+func (s *session) refreshOnce(ctx context.Context, deadline time.Time, thorough bool,
+	report func(done, total int)) error {
 	s.complaints = nil
 	s.c.exec("BEGIN")
-	s.load()
-	dirty, err := s.survey(ctx)
-	if err != nil {
+	found, err := s.scan(ctx, thorough)
+	if err != nil || !found.dirty && len(found.changed) == 0 && found.grown == 0 {
 		return err
-	}
-	changed, grown := s.compare(ctx)
-	if s.c.err != nil {
-		return s.c.err
-	}
-	if !dirty && len(changed) == 0 && grown.last == 0 {
-		return nil
 	}
 	was := s.dataVersion()
 	s.c.exec("COMMIT")
-	s.begin()
+	s.c.exec("BEGIN IMMEDIATE")
 	if s.c.err != nil {
 		return s.c.err
 	}
-	// If another process wrote to the index meanwhile, survey once more, also what it read
+	// If another process wrote to the index meanwhile, scan once more, also what it read
 	// while that was written.
 	if s.dataVersion() != was {
-		s.load()
-		if _, err = s.survey(ctx); err != nil {
+		if found, err = s.scan(ctx, thorough); err != nil {
 			return err
 		}
-		changed, grown = s.compare(ctx)
 	}
-	u := s.update(ctx, deadline)
-	if err := u.run(changed, grown); err != nil {
+	u := &update{session: s, ctx: ctx, deadline: deadline, found: found, progress: progress{report: report},
+		lists: map[int64]*dirList{}, inserter: s.newInserter(),
+		versions: &versions{session: s, affected: map[int64]*feed{}, links: map[int64]bool{}}}
+	if err := u.run(); err != nil {
 		if s.c.err == nil {
 			s.c.exec("ROLLBACK")
 		}
@@ -85,27 +76,25 @@ type update struct {
 	ctx      context.Context
 	deadline time.Time
 	behind   bool
+	progress progress
 
+	found    *scan
 	lists    map[int64]*dirList
-	affected map[int64]*feed // keys of entries whose versions have changed
-	links    map[int64]bool  // links of entries that came, left, or are listed otherwise
 	arrivals []arrival
-	words    map[string]struct{} // words of new entries, not yet in the vocabulary
-	common   map[string]struct{}
-	young    bool // some came that may be still being written
-	done     int
-	total    int
+	versions *versions
+	inserter *inserter
 }
 
-// update begins one, in a transaction that may write.
-func (s *session) update(ctx context.Context, deadline time.Time) *update {
-	u := &update{session: s, ctx: ctx, deadline: deadline, lists: map[int64]*dirList{}, affected: map[int64]*feed{},
-		links: map[int64]bool{}, words: map[string]struct{}{}}
-	s.loadNext()
-	if r, ok := s.c.meta("common"); ok {
-		u.common = wordSet(string(r.blob(0)))
+// progress counts the entries that were read, and reports them.
+type progress struct {
+	report      func(done, total int) // may be nil
+	done, total int
+}
+
+func (p *progress) add(n int) {
+	if p.done += n; p.report != nil {
+		p.report(p.done, max(p.total, p.done))
 	}
-	return u
 }
 
 // listed is an entry in a directory: what its name and inode make together, and its id.
@@ -161,32 +150,25 @@ type arrival struct {
 
 func nameHash(n name) uint64 { return mix(hash(offset, n.name) ^ mix(n.ino)) }
 
-// keyOf is what versions of an entry have in common, and an entry in two places.
-func keyOf(r lektordir.Ref) int64 {
-	return int64(mix(hash(hash(offset, r.Feed)^'/', cmp.Or(r.Identity(), r.Unique))))
-}
-
 // run brings the file up to date with the directories.
-func (u *update) run(changed []int64, grown span) error {
-	if grown.last > 0 {
-		u.c.exec("UPDATE entry SET young = 0 WHERE id BETWEEN ? AND ? AND young = 1 AND ctime <= ?", grown.first,
-			grown.last, grown.ctime)
+func (u *update) run() error {
+	if u.found.grown > 0 {
+		u.c.exec("UPDATE entry SET young = 0 WHERE young = 1 AND ctime <= ?", u.found.grown)
 	}
+	u.progress.total = len(u.found.changed)
+	for _, f := range u.feeds {
+		if u.progress.report != nil {
+			u.progress.total += u.estimate(f)
+		}
+	}
+	u.forget(u.found.changed)
 	feeds := slices.SortedFunc(maps.Values(u.feeds), func(a, b *feed) int { return cmp.Compare(a.hash, b.hash) })
-	if u.common == nil {
-		if err := u.findCommon(feeds); err != nil {
-			return err
-		}
+	feeds = slices.DeleteFunc(feeds, func(f *feed) bool {
+		return !u.dirty(f, inNew) && !u.dirty(f, inCur) && !u.dirty(f, ofList)
+	})
+	if err := u.findCommon(feeds); err != nil {
+		return err
 	}
-	if u.progress != nil {
-		for _, f := range feeds {
-			if u.dirty(f, inNew) || u.dirty(f, inCur) {
-				u.total += u.estimate(f)
-			}
-		}
-	}
-	u.total += len(changed)
-	u.forget(changed)
 	for _, f := range feeds {
 		if u.ctx.Err() != nil {
 			return context.Cause(u.ctx)
@@ -202,42 +184,37 @@ func (u *update) run(changed []int64, grown span) error {
 			return err
 		}
 	}
-	if err := u.settle(); err != nil {
+	if err := u.finish(); err != nil {
 		return err
 	}
-	if u.tops != nil && !u.behind {
-		for i, key := range []string{"new", "cur"} {
-			u.c.setMeta("top "+key, []byte(u.tops[i]))
+	if u.found.tops != nil && !u.behind {
+		for place, now := range u.found.tops {
+			u.c.setMeta("top "+lektordir.Place(place).String(), []byte(now))
 		}
 	}
 	return u.c.err
 }
 
 // keep commits the entries that a build has read, if they are many: so they are not lost, and
-// memory is bounded.
+// memory is bounded. If another process has written meanwhile, the data in memory differs from the file.
 func (u *update) keep() error {
-	if len(u.arrivals) >= batch {
-		if err := u.settle(); err != nil {
-			return err
-		}
-		if u.deadline.IsZero() && !u.commitBatch() {
-			return errAgain
-		}
+	if len(u.arrivals) < batchSize {
+		return u.c.err
+	}
+	if err := u.finish(); err != nil || !u.deadline.IsZero() {
+		return err
+	}
+	was := u.dataVersion()
+	u.c.exec("COMMIT")
+	u.c.exec("BEGIN IMMEDIATE")
+	if u.c.err == nil && u.dataVersion() != was {
+		return errAgain
 	}
 	return u.c.err
 }
 
 // late reports whether the deadline has passed.
 func (u *update) late() bool { return !u.deadline.IsZero() && time.Now().After(u.deadline) }
-
-// commitBatch commits the work done so far. It returns false if another process has written since,
-// because the data in memory then differs from the file.
-func (u *update) commitBatch() bool {
-	was := u.dataVersion()
-	u.c.exec("COMMIT")
-	u.begin()
-	return u.c.err != nil || u.dataVersion() == was
-}
 
 // dataVersion changes when another connection has written.
 func (s *session) dataVersion() int64 {
@@ -250,9 +227,9 @@ func (s *session) dataVersion() int64 {
 // errAgain means that an update must start again.
 var errAgain = errors.New("another process has written to the index")
 
-// batch is the number of entries that are read before the index is written; a build commits them
+// batchSize is the number of entries that are read before the index is written; a build commits them
 // then.
-const batch = 2048
+const batchSize = 2048
 
 // estimate is about how many entries are to be read of a feed.
 func (u *update) estimate(f *feed) int {
@@ -304,19 +281,16 @@ func (u *update) list(f *feed, place int) *dirList {
 func (u *update) delete(id, key int64, f *feed) {
 	u.c.exec("DELETE FROM words WHERE rowid = ?", id)
 	r, _ := u.c.one("DELETE FROM entry WHERE id = ? RETURNING link", id)
-	u.links[r.int(0)] = true
-	u.affected[key] = f
+	u.versions.links[r.int(0)] = true
+	u.versions.affected[key] = f
 }
 
 // feed compares the directories of a feed that have changed with what the index has of
 // them. new/ comes first, as what is moved meanwhile is better seen twice than not at
 // all.
 func (u *update) feed(f *feed) error {
-	if !u.dirty(f, inNew) && !u.dirty(f, inCur) && !u.dirty(f, ofList) {
-		return nil
-	}
 	if f.id == 0 {
-		if f.now[inNew] == stamp.Absent && f.now[inCur] == stamp.Absent {
+		if f.gone() {
 			return nil
 		}
 		u.c.exec("INSERT INTO feed (hash) VALUES (?)", []byte(f.hash))
@@ -364,7 +338,7 @@ func (u *update) compare(l *dirList, found *listing) {
 	}
 	kept := make([]listed, 0, len(found.names))
 	for _, n := range found.names {
-		ref, err := u.session.parse(l.f, l.place, n)
+		ref, err := u.parse(l.f, l.place, n)
 		if err != nil {
 			u.complaints = append(u.complaints, err)
 			l.stamp = "" // so that the next query complains, too
@@ -392,7 +366,7 @@ func (u *update) compare(l *dirList, found *listing) {
 // moved looks for an entry that the index has elsewhere in the feed, and notes where
 // it is now. Its rename changed the ctime, so a thorough update reads it again.
 func (u *update) moved(a *arrival) (id int64, ok bool) {
-	if !a.dir || u.thorough {
+	if !a.dir || u.found.thorough {
 		return 0, false
 	}
 	key := keyOf(a.ref)
@@ -406,7 +380,7 @@ func (u *update) moved(a *arrival) (id int64, ok bool) {
 		unread, marked := flagBits(a.ref)
 		u.c.exec("UPDATE entry SET dir = ?, info = ?, unread = ?, marked = ? WHERE id = ?",
 			dirID(a.list.f, a.list.place), infoOf(a.ref), unread, marked, id)
-		u.affected[key] = a.list.f
+		u.versions.affected[key] = a.list.f
 	}
 	return id, ok
 }
@@ -431,333 +405,114 @@ func (u *update) gone(l *dirList, id int64) {
 	u.delete(id, r.int(1), l.f)
 }
 
-// infoOf is the info of an entry as the table has it.
-func infoOf(r lektordir.Ref) any {
-	if r.Place == lektordir.New || r.Bare {
-		return nil
-	}
-	return []byte(r.Info)
-}
-
-func flagBits(r lektordir.Ref) (unread, marked int64) {
-	if r.Unread() {
-		unread = 1
-	}
-	if strings.Trim(r.Flags(), "S") != "" {
-		marked = 1
-	}
-	return unread, marked
-}
-
-// keepList keeps the stamp of the list of a feed's document.
-func (s *session) keepList(f *feed, now stamp.Stamp) {
-	s.c.exec("UPDATE feed SET complete = ? WHERE id = ?", []byte(now), f.id)
-	f.stamps[ofList] = now
-}
-
 // complete takes note that another set of entries is in the document of a feed.
 func (u *update) complete(f *feed) {
-	u.keepList(f, u.x.rule.Begin(u.src, f.now[ofList:], history.CompletePath(f.hash)).End()[0])
+	u.keepList(f, u.x.rule.Begin(int(u.src.Fd()), f.now[ofList:], history.CompletePath(f.hash)).End()[0])
 	for place := range 2 {
 		for _, e := range u.list(f, place).entries {
 			if r, ok := u.c.one("SELECT key FROM entry WHERE id = ?", int64(e.id)); ok {
-				u.affected[r.int(0)] = f
+				u.versions.affected[r.int(0)] = f
 			}
 		}
 	}
 }
 
-// settle reads the new entries, and writes all changes.
-func (u *update) settle() error {
+// finish reads the new entries, and writes all changes.
+func (u *update) finish() error {
 	if err := u.read(); err != nil {
 		return err
 	}
-	u.relist()
+	u.versions.list()
 	for _, l := range u.lists {
 		if l.touched {
 			u.writeList(l)
 		}
 	}
 	clear(u.lists)
-	u.addWords(u.words)
-	clear(u.words)
-	u.c.setMeta("next", u.next)
-	if now, ok := upTime(); ok && u.young {
-		u.c.setMeta("young", int64(now))
-	}
+	u.inserter.finish()
 	return u.c.err
 }
 
 // read reads the new entries, on all processors, until the deadline.
 func (u *update) read() error {
-	if len(u.arrivals) == 0 {
-		return nil
-	}
-	bags := newBags(u.common)
-	for from := 0; from < len(u.arrivals); from += readAtOnce {
-		if u.ctx.Err() != nil {
-			return context.Cause(u.ctx)
-		}
-		part := u.arrivals[from:min(from+readAtOnce, len(u.arrivals))]
+	for len(u.arrivals) > 0 {
 		if u.late() {
 			u.behind = true
-			for _, a := range u.arrivals[from:] {
+			for _, a := range u.arrivals {
 				a.list.stamp = ""
 			}
 			break
 		}
+		part := u.arrivals[:min(readAtOnce, len(u.arrivals))]
 		docs := make([]*doc, len(part))
 		begun := u.x.rule.Now()
-		share(bags, len(part), func(i int, b *bag) { docs[i] = u.readOne(part[i], b) })
+		err := workers.ForEach(u.ctx, len(part), func(i int) { docs[i] = u.readOne(part[i].ref) })
+		if err != nil {
+			return err
+		}
 		for i, d := range docs {
+			a := part[i]
 			if d == nil {
-				part[i].list.stamp = "" // it is somewhere else by now
+				a.list.stamp = "" // it is somewhere else by now
 				continue
 			}
-			u.insert(part[i], d, begun)
+			d.young = d.torn || d.young && !u.found.whole(d.ctime)
+			id := u.inserter.insert(a, d, begun)
+			a.list.entries = append(a.list.entries, listed{a.hash, uint32(id)})
+			u.versions.affected[keyOf(a.ref)] = a.list.f
 		}
 		if u.c.err != nil {
 			return u.c.err
 		}
-		if u.done += len(part); u.progress != nil {
-			u.progress(u.done, max(u.total, u.done))
-		}
+		u.progress.add(len(part))
+		u.arrivals = u.arrivals[len(part):]
 	}
 	u.arrivals = nil
 	return nil
 }
 
+// readOne reads an entry that has come, or follows it where it has gone since; nil for
+// one that is nowhere.
+func (u *update) readOne(ref lektordir.Ref) *doc {
+	d := read(u.x.dir, ref, u.inserter.common)
+	if d != nil {
+		return d
+	}
+	now, err := u.x.dir.Resolve(ref.Path())
+	if err != nil || now == ref || now.Unique != ref.Unique {
+		return nil
+	}
+	return read(u.x.dir, now, u.inserter.common)
+}
+
 // Pairs are kept of the words that are most frequent in a sample of the entries, which
 // is of many feeds, as each has its own language and matter.
 const (
-	commonFeeds = 64
-	commonEach  = 16   // entries of each
-	commonFrom  = 128  // entries, or there is no sample
-	commonWords = 1024 // words
+	commonFeeds  = 64
+	commonSample = 1024 // entries
+	commonFrom   = 128  // entries, or there is no sample
 )
 
 // findCommon finds the frequent words once there are enough entries that are to be read.
 func (u *update) findCommon(feeds []*feed) error {
-	var fresh []*feed
-	for _, f := range feeds {
-		if u.dirty(f, inNew) || u.dirty(f, inCur) {
-			fresh = append(fresh, f)
-		}
+	if u.inserter.common != nil || len(feeds) == 0 {
+		return nil
 	}
-	var failed error
-	u.chooseCommon(func(yield func([]string) bool) {
-		b := newBag(nil)
-		for i := range min(len(fresh), commonFeeds) {
-			f := fresh[i*len(fresh)/min(len(fresh), commonFeeds)]
-			for place := range 2 {
-				l, err := u.session.list(f, place)
-				if err != nil {
-					failed = err
-					return
-				}
-				for k := range min(len(l.names), commonEach) {
-					if u.late() || u.ctx.Err() != nil {
-						failed = context.Cause(u.ctx)
-						return
-					}
-					ref, err := u.session.parse(f, place, l.names[k*len(l.names)/min(len(l.names), commonEach)])
-					if err != nil {
-						continue
-					}
-					if d, ok := read(u.x.dir, ref, b); ok && !yield(d.words) {
-						return
-					}
-				}
-			}
+	var hashes []string
+	for i := range min(len(feeds), commonFeeds) {
+		hashes = append(hashes, feeds[i*len(feeds)/min(len(feeds), commonFeeds)].hash)
+	}
+	// A feed that cannot be listed is reported when it is read.
+	refs, _ := u.x.dir.List(u.ctx, lektordir.ListOptions{Feeds: hashes})
+	n := min(len(refs), commonSample)
+	sample := make([][]string, n)
+	err := workers.ForEach(u.ctx, n, func(i int) {
+		if d := read(u.x.dir, refs[i*len(refs)/n], nil); d != nil && !u.late() {
+			sample[i] = d.words
 		}
 	})
-	return failed
-}
-
-// chooseCommon takes the words that are in most of some entries, if these are enough.
-func (u *update) chooseCommon(sample iter.Seq[[]string]) {
-	in := map[string]int{}
-	entries := 0
-	for words := range sample {
-		entries++
-		for _, w := range words {
-			in[w]++
-		}
+	if n >= commonFrom && !u.late() {
+		u.inserter.choose(sample)
 	}
-	if entries < commonFrom {
-		return
-	}
-	words := slices.SortedFunc(maps.Keys(in), func(a, b string) int {
-		return cmp.Or(cmp.Compare(in[b], in[a]),
-			strings.Compare(a, b))
-	})
-	words = words[:min(len(words), commonWords)]
-	slices.Sort(words)
-	text := strings.Join(words, "\n")
-	u.common = wordSet(text)
-	u.c.setMeta("common", []byte(text))
-	u.c.setMeta("paired", u.next)
-}
-
-// wordSet returns the set of words in a text that has one on each line.
-func wordSet(text string) map[string]struct{} {
-	set := map[string]struct{}{}
-	for w := range strings.SplitSeq(text, "\n") {
-		set[w] = struct{}{}
-	}
-	return set
-}
-
-// readOne reads an entry that has come, or follows it where it has gone since; nil for
-// one that is nowhere.
-func (u *update) readOne(a arrival, b *bag) *doc {
-	d, ok := read(u.x.dir, a.ref, b)
-	if ok {
-		return d
-	}
-	ref, err := u.x.dir.Resolve(a.ref.Path())
-	if err != nil || ref == a.ref || ref.Unique != a.ref.Unique {
-		return nil
-	}
-	if d, ok = read(u.x.dir, ref, b); !ok {
-		return nil
-	}
-	return d
-}
-
-// insert adds an entry that was read then, or later.
-func (u *update) insert(a arrival, d *doc, then stamp.Moment) {
-	id := u.next
-	u.next++
-	key := keyOf(a.ref)
-	unread, marked := flagBits(a.ref)
-	var date, nsec, dated, typ any
-	young := int64(0)
-	if !d.odd {
-		when := a.ref.Delivered()
-		dated = int64(0)
-		if t := d.entry.PubDate; !t.IsZero() {
-			when, dated = t, int64(1)
-		}
-		date, nsec = when.Unix(), int64(when.Nanosecond())
-		switch d.entry.Type {
-		case "":
-		case htmlType:
-			typ = int64(1)
-		default:
-			typ = []byte(d.entry.Type)
-		}
-		if d.torn || d.young && !u.whole(d.ctime) {
-			young, u.young = 1, true
-		}
-	}
-	// A write to it in the same step of the clock leaves no trace, so it is read again.
-	if at := unix.NsecToTimespec(d.ctime); d.ctime != 0 && !then.Reliable(stamp.Times{Mtime: at, Ctime: at}) {
-		d.ctime--
-	}
-	u.c.exec(`INSERT INTO entry (id, dir, key, name, info, ino, listed, unread, marked, date, nsec, dated, title, author, type, more, ctime, young, link, first, repeat)
-		VALUES (?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
-		id, dirID(a.list.f, a.list.place), key, []byte(a.ref.Unique), infoOf(a.ref), int64(a.ino), unread, marked,
-		date, nsec, dated, []byte(d.entry.Title), []byte(d.entry.Author), typ, nullable(d.more()), d.ctime, young,
-		d.link, entrystore.First(a.ref, d.entry.Replaces))
-	if !d.odd {
-		u.c.exec("INSERT INTO words (rowid, text) VALUES (?, ?)", id, d.text)
-		for _, w := range d.words {
-			if _, ok := u.words[w]; !ok {
-				u.words[strings.Clone(w)] = struct{}{} // and not all that it is a part of
-			}
-		}
-	}
-	a.list.entries = append(a.list.entries, listed{a.hash, uint32(id)})
-	u.affected[key] = a.list.f
-}
-
-const htmlType = "text/html"
-
-// nullable returns NULL for an empty value.
-func nullable(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return b
-}
-
-// relist finds out which of the entries with the same key stands for them all, as
-// [lektordir.Dir.List] does.
-func (u *update) relist() {
-	type version struct {
-		id     int64
-		ref    lektordir.Ref
-		odd    bool
-		listed int64
-	}
-	present := map[*feed]map[string]bool{}
-	for key, f := range u.affected {
-		var all []version
-		r := u.c.query("SELECT id, dir, name, info, listed, date FROM entry WHERE dir >> 1 = ? AND key = ?", f.id, key)
-		for r.next() {
-			if ref, ok := u.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok {
-				all = append(all, version{r.int(0), ref, r.null(5), r.int(4)})
-			}
-		}
-		slices.SortFunc(all, func(a, b version) int { return a.ref.Compare(b.ref) })
-		for i, v := range all {
-			want := int64(listedNot)
-			if i == len(all)-1 {
-				want = listedShown
-				if !u.present(present, f, v.ref) {
-					want = listedWithdrawn
-				}
-				if v.odd {
-					want++
-				}
-			}
-			if want != v.listed {
-				r, _ := u.c.one("UPDATE entry SET listed = ?, repeat = 0 WHERE id = ? RETURNING link", want, v.id)
-				u.links[r.int(0)] = true
-			}
-		}
-	}
-	clear(u.affected)
-	for link := range u.links {
-		u.relink(link)
-	}
-	clear(u.links)
-}
-
-// relink finds out which of the entries with a link are repeats.
-func (u *update) relink(link int64) {
-	var p entrystore.Repeats
-	var changed []int64
-	for r := u.c.query("SELECT entry.id, hash, first, repeat FROM entry JOIN feed ON feed.id = dir >> 1 WHERE link = ? AND link != 0 AND listed = 1 ORDER BY first, hash", link); r.next(); {
-		if p.Next(string(r.blob(1)), r.int(2)) != (r.int(3) == 1) {
-			changed = append(changed, r.int(0))
-		}
-	}
-	for _, id := range changed {
-		u.c.exec("UPDATE entry SET repeat = 1 - repeat WHERE id = ?", id)
-	}
-}
-
-// present reports whether the document of the feed, where it is complete, has the entry.
-func (u *update) present(known map[*feed]map[string]bool, f *feed, r lektordir.Ref) bool {
-	set, ok := known[f]
-	if !ok {
-		list, complete, err := u.x.dir.Complete(f.hash)
-		// All that is said of the feed may be away now, and come back as it was.
-		if now, _ := stamp.Look(u.src, history.CompletePath(f.hash)); err != nil || now != f.stamps[ofList] {
-			u.keepList(f, "")
-		}
-		if err != nil {
-			u.complaints = append(u.complaints, err)
-		} else if complete {
-			set = make(map[string]bool, len(list))
-			for _, id := range list {
-				set[id] = true
-			}
-		}
-		known[f] = set
-	}
-	id := r.Identity()
-	return set == nil || id == "" || set[id]
+	return err
 }

@@ -2,6 +2,7 @@ package index
 
 import (
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -66,22 +67,22 @@ type segment struct {
 	start, end bool
 }
 
-// segments yields the word characters of a folded text, in runs. A run at the end of a needle may
-// go on in the text that is searched.
-func segments(text string, needle bool, yield func(segment)) {
+// segments yields the word characters of a folded text, in runs. If the text is one that is searched for, a run at its
+// beginning or end may go on in the text that has it.
+func segments(text string, sought bool, yield func(segment)) {
 	from, was := 0, between
-	give := func(to int) {
+	end := func(to int) {
 		if was != between && from < to {
-			yield(segment{text[from:to], was, from > 0 || !needle, to < len(text) || !needle})
+			yield(segment{text[from:to], was, from > 0 || !sought, to < len(text) || !sought})
 		}
 	}
 	for i, r := range text {
 		if c := classOf(r); c != was {
-			give(i)
+			end(i)
 			from, was = i, c
 		}
 	}
-	give(len(text))
+	end(len(text))
 }
 
 // pieces yields the words of the index for a segment of a text.
@@ -119,71 +120,65 @@ func pairOf(a, b string) string {
 	return string([]byte{pairMark, 0x80 | byte(h>>7), 0x80 | byte(h&0x7f)})
 }
 
-// bag collects the words of an entry, each once.
-type bag struct {
+// tokenizer collects the words of an entry, each once.
+type tokenizer struct {
 	seen   map[string]struct{}
-	common map[string]struct{} // words whose neighbours are kept; nil for no such
+	common map[string]bool // words whose pairs are kept; nil for none
 	text   strings.Builder
 	words  []string
 }
 
-func newBag(common map[string]struct{}) *bag {
-	return &bag{seen: map[string]struct{}{}, common: common}
+var tokenizers = sync.Pool{New: func() any { return &tokenizer{seen: map[string]struct{}{}} }}
+
+// tokens returns the words of folded texts, and a text of them and of their pairs for the index.
+func tokens(common map[string]bool, folded ...string) (words []string, text string) {
+	t := tokenizers.Get().(*tokenizer)
+	defer tokenizers.Put(t)
+	t.common = common
+	for _, f := range folded {
+		t.add(f)
+	}
+	for _, w := range t.words {
+		t.text.WriteString(w)
+		t.text.WriteByte(' ')
+	}
+	words, text = t.words, t.text.String()
+	t.words = nil
+	t.text.Reset()
+	clear(t.seen)
+	return words, text
 }
 
 // add adds the words of a folded text.
-func (b *bag) add(text string) {
+func (t *tokenizer) add(text string) {
 	last := ""
 	segments(text, false, func(s segment) {
 		pieces(s, func(w string) {
-			if _, ok := b.seen[w]; !ok {
-				b.seen[w] = struct{}{}
-				b.words = append(b.words, w)
+			if t.isNew(w) {
+				t.words = append(t.words, w)
 			}
 		})
-		if b.common == nil {
-			return
-		}
-		if _, ok := b.common[s.text]; !ok || s.class != alpha {
+		if !t.common[s.text] || s.class != alpha {
 			last = ""
 			return
 		}
 		if last != "" {
-			if p := pairOf(last, s.text); !b.has(p) {
-				b.seen[p] = struct{}{}
-				b.text.WriteString(p)
-				b.text.WriteByte(' ')
+			if p := pairOf(last, s.text); t.isNew(p) {
+				t.text.WriteString(p)
+				t.text.WriteByte(' ')
 			}
 		}
 		last = s.text
 	})
 }
 
-func (b *bag) has(w string) bool {
-	_, ok := b.seen[w]
-	return ok
-}
-
-// of returns the words of texts with a newline after each, and empties the bag.
-func (b *bag) of(folded string) (words []string, text string) {
-	for t := range strings.Lines(folded) {
-		b.add(strings.TrimSuffix(t, "\n"))
+// isNew reports whether a word was not seen before.
+func (t *tokenizer) isNew(w string) bool {
+	if _, seen := t.seen[w]; seen {
+		return false
 	}
-	return b.take()
-}
-
-// take returns the words, and a text of them and of the pairs for the index, and empties
-// the bag.
-func (b *bag) take() (words []string, text string) {
-	for _, w := range b.words {
-		b.text.WriteString(w)
-		b.text.WriteByte(' ')
-	}
-	words, text = b.words, b.text.String()
-	b.words = nil
-	b.text.Reset()
-	clear(b.seen)
-	return words, text
+	t.seen[w] = struct{}{}
+	return true
 }
 
 // FNV-1a, with an end that spreads it.

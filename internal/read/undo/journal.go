@@ -15,9 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/filelog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -28,9 +30,10 @@ import (
 //
 // The number is one more than the user's greatest. The first line is the command, a tab and the
 // time at which it began. Each other line is a rename: the old path, a tab and the new path,
-// relative to the lektor-dir.
+// relative to the lektor-dir; or it is a change of a setting of a feed: the feed's hash, the key, the old value
+// and the new one, with tabs between them and the escapes of textfile. If these values are equal, they were removed.
 //
-// A line is written before its rename, those of many entries a chunk at a time. So a kill leaves lines
+// A line is written before its rename or change, those of many entries a chunk at a time. So a kill leaves lines
 // too many, at most those of a chunk. Undo then finds these entries at their old paths. Lines are not
 // synced, as the renames are not either. The command
 // that writes the file, and undo, lock it. Entries are not locked.
@@ -42,6 +45,9 @@ const (
 	maxJournal   = 64 << 20 // bytes of one journal, enough for 300,000 entries
 	journalTries = 100
 	maxChunk     = 256 // lines
+
+	// secretsAge is the time after which values that may be secret are removed.
+	secretsAge = 30 * 24 * time.Hour
 )
 
 // journal is the journal of the running command; nil for a command that cannot be undone.
@@ -120,6 +126,33 @@ func (j *journal) note(from, to string) (before int64, written bool) {
 	return before, true
 }
 
+// settings appends lines for changes of settings. They are synced, as the changes are.
+func (j *journal) settings(changes []subscriptions.Change) {
+	if j.failed == nil {
+		j.failed = j.begin()
+	}
+	if j.failed == nil {
+		j.forget()
+		var lines []byte
+		for _, c := range changes {
+			lines = append(lines, settingLine(c)...)
+		}
+		if j.failed = j.log.Append(lines); j.failed == nil {
+			j.moves += len(changes)
+			j.failed = j.log.Sync()
+		}
+	}
+	if j.failed != nil && !j.warned {
+		j.store.S.Report.Warn("undo cannot take this back: %v", j.failed)
+		j.warned = true
+	}
+}
+
+// settingLine returns the line of a change of a setting.
+func settingLine(c subscriptions.Change) string {
+	return strings.Join([]string{c.Hash, c.Key, textfile.Escape(c.Old), textfile.Escape(c.New)}, "\t") + "\n"
+}
+
 // announce writes lines before their renames, a chunk of them. It is for speed only: a line that is not
 // written is left to note.
 func (j *journal) announce(lines iter.Seq[string]) {
@@ -180,6 +213,7 @@ func (j *journal) begin() error {
 		return err
 	}
 	dir := d.Join(Dir)
+	ForgetSecrets(d, j.store.Now)
 	records, err := Records(d)
 	if err != nil {
 		return err
@@ -200,7 +234,7 @@ func (j *journal) begin() error {
 	}
 	for range journalTries {
 		number++
-		log, _, err := filelog.Open(path(number), filelog.Options{New: true, Lock: true})
+		log, _, err := filelog.Open(path(number), filelog.Options{New: true, Lock: true, Perm: 0o600})
 		// Another command took the number, or undo has locked the empty file to remove it.
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, filelog.ErrLocked) {
 			continue
@@ -279,15 +313,6 @@ func Records(d *lektordir.Dir) ([]Record, error) {
 	return records, nil
 }
 
-// Newest returns the number of this user's last command that can be undone, 0 if there is none.
-func Newest(d *lektordir.Dir) (int64, error) {
-	records, err := Records(d)
-	if err != nil || len(records) == 0 {
-		return 0, err
-	}
-	return records[0].Number, nil
-}
-
 // Move is a line of a journal.
 type Move struct {
 	From lektordir.Ref
@@ -299,7 +324,17 @@ type Contents struct {
 	Command string
 	Began   time.Time
 	Moves   []Move
+	Changes []subscriptions.Change
 	Invalid int // number of invalid lines
+}
+
+// Lines returns the changes of settings in the form of the journal.
+func (c *Contents) Lines() string {
+	var b strings.Builder
+	for _, change := range c.Changes {
+		b.WriteString(settingLine(change))
+	}
+	return b.String()
 }
 
 // Read reads and parses a journal.
@@ -316,7 +351,7 @@ func (r Record) Read() (*Contents, error) {
 }
 
 // parseJournal parses the text of a journal. It returns nil if the first line is invalid. The text
-// is not trusted: a line is valid only if it renames an entry into cur/ or removes it.
+// is not trusted: a line is valid only if it renames an entry into cur/ or removes it, or names a setting.
 func parseJournal(text string) *Contents {
 	if text == "" {
 		return &Contents{} // the command was killed before it wrote a line
@@ -329,14 +364,60 @@ func parseJournal(text string) *Contents {
 		return nil
 	}
 	for line := range strings.Lines(text) {
-		m, ok := parseMove(strings.TrimSuffix(line, "\n"))
-		if !ok {
+		line = strings.TrimSuffix(line, "\n")
+		if m, ok := parseMove(line); ok {
+			d.Moves = append(d.Moves, m)
+		} else if c, ok := ParseChange(line); ok {
+			d.Changes = append(d.Changes, c)
+		} else {
 			d.Invalid++
-			continue
 		}
-		d.Moves = append(d.Moves, m)
 	}
 	return d
+}
+
+// ParseChange parses a line about a setting.
+func ParseChange(line string) (c subscriptions.Change, ok bool) {
+	fields := strings.Split(line, "\t")
+	if len(fields) != 4 {
+		return c, false
+	}
+	c = subscriptions.Change{Hash: fields[0], Key: fields[1], Old: textfile.UnescapeName([]byte(fields[2])),
+		New: textfile.UnescapeName([]byte(fields[3]))}
+	return c, c.Check() == nil
+}
+
+// ForgetSecrets removes values that may be secret from the journals of this user that were written more than 30
+// days ago. A journal that cannot be read or replaced stays for the next call.
+func ForgetSecrets(d *lektordir.Dir, now time.Time) {
+	records, _ := Records(d)
+	for _, r := range records {
+		fi, err := os.Lstat(r.Path)
+		if err == nil && fi.Mode().IsRegular() && now.Sub(fi.ModTime()) >= secretsAge {
+			r.forgetSecrets()
+		}
+	}
+}
+
+// forgetSecrets overwrites the lines of a journal that have secret values.
+func (r Record) forgetSecrets() {
+	log, data, err := filelog.Open(r.Path, filelog.Options{Lock: true, Max: maxJournal})
+	if err != nil {
+		return
+	}
+	defer log.Close()
+	var kept strings.Builder
+	for line := range strings.Lines(string(data)) {
+		if c, ok := ParseChange(strings.TrimSuffix(line, "\n")); ok &&
+			(subscriptions.Secret(c.Key, c.Old) || subscriptions.Secret(c.Key, c.New)) {
+			c.Old, c.New = "", ""
+			line = settingLine(c)
+		}
+		kept.WriteString(line)
+	}
+	if kept.Len() != len(data) {
+		_ = atomicfile.WritePrivate(r.Path, []byte(kept.String()))
+	}
 }
 
 // parseMove parses a line of a journal.

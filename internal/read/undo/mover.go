@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -139,6 +140,9 @@ func (m *Mover) Announce(refs []lektordir.Ref, set, unset string) {
 		}
 	})
 }
+
+// Settings records changes of the settings of feeds, before they are made.
+func (m *Mover) Settings(changes ...subscriptions.Change) { m.journal.settings(changes) }
 
 // Trash marks an entry as trashed.
 func (m *Mover) Trash(ref lektordir.Ref) error {

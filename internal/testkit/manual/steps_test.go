@@ -591,7 +591,7 @@ test "$(grep -c 'there is no' "$HOME/said")" = 1; grep "line 8: there is no acti
 		starts: "theme dark", except: "it is a file, which is read", needs: "script",
 		then: `cp "$example" "$D/etc/view/look"; echo "theme no-such-thing" >>"$D/etc/view/look"
 printf Q | TERM=xterm script -qec 'lektor-view tui' /dev/null >"$HOME/said"
-test "$(grep -o 'etc/view/look, line [0-9]*' "$HOME/said" | sort -u)" = "etc/view/look, line 7"; rm "$D/etc/view/look"`,
+test "$(grep -o 'etc/view/look, line [0-9]*' "$HOME/said" | sort -u)" = "etc/view/look, line 5"; rm "$D/etc/view/look"`,
 	},
 	{starts: "lektor-view tui --keys newsboat", except: "it stays; tests of lektor-view have a person at it", then: `! lektor-view tui --keys newsboat </dev/null; ! lektor-view tui --keys emacs </dev/null 2>"$HOME/said"; grep 'no such set' "$HOME/said"`},
 }

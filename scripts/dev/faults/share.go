@@ -64,7 +64,7 @@ func sharing(e *env, dir string) {
 // is none.
 func timeless(name, data string) (string, bool) {
 	rel := strings.TrimPrefix(name, "etc/share/")
-	if rel == "target" || rel == "published" || rel == "listed" || strings.HasPrefix(rel, "replica") ||
+	if rel == "target" || rel == "published" || strings.HasPrefix(rel, "replica") ||
 		strings.HasPrefix(rel, "read/") {
 		return "", false // paths, inodes, times and their order
 	}

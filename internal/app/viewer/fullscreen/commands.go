@@ -76,6 +76,11 @@ func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset
 		if ctx.Err() != nil {
 			break
 		}
+		if strings.Contains(set, "T") {
+			trash(ctx, m, ref)
+			done()
+			continue
+		}
 		m.Announce(refs[i:], set, unset)
 		to, err := m.SetFlags(ref, set, unset)
 		switch {
@@ -90,30 +95,21 @@ func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset
 	return moved, t.err(ctx.Err())
 }
 
-func (l *diskAdapter) Trash(ctx context.Context, refs []lektordir.Ref) error {
-	m, t := mover(l)
-	for _, ref := range refs {
-		if ctx.Err() != nil {
-			break
-		}
-		doomed, err := m.WithOlder(ctx, ref)
-		if err != nil {
-			m.Failed(err)
-			continue
-		}
-		m.RemoveAll(doomed, (*undo.Mover).Trash)
+// trash marks an entry as trashed, and the older versions that it hides.
+func trash(ctx context.Context, m *undo.Mover, ref lektordir.Ref) {
+	doomed, err := m.WithOlder(ctx, ref)
+	if err != nil {
+		m.Failed(err)
+		return
 	}
-	m.Close()
-	return t.err(ctx.Err())
+	m.RemoveAll(doomed, (*undo.Mover).Trash)
 }
 
-func (l *diskAdapter) Commands(context.Context) (int64, error) { return undo.Newest(l.dir) }
-
-func (l *diskAdapter) Undo(ctx context.Context, after int64) (string, []lektordir.Ref, error) {
+func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
-	err := command.Undo(ctx, command.Options{Common: l.o.Common, After: after}, t.streams())
+	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
 	if errors.Is(err, command.ErrNothing) {
-		return "", nil, t.err(tui.ErrNoCommand)
+		err = tui.ErrNoCommand
 	}
 	var moved []lektordir.Ref
 	for path := range strings.Lines(t.out.String()) {
@@ -136,7 +132,8 @@ func (l *diskAdapter) Saved(context.Context) ([]tui.Saved, error) {
 	list, err := entrystore.SavedQueries(l.dir.Path())
 	var all []tui.Saved
 	for _, q := range list {
-		all = append(all, tui.Saved{Name: q.Name, Err: q.Err})
+		text, _ := entrystore.SavedIn(l.dir.Path())(q.Name)
+		all = append(all, tui.Saved{Name: q.Name, Text: string(text), Err: q.Err})
 	}
 	return all, err
 }
@@ -170,9 +167,7 @@ func (l *diskAdapter) Look(_ context.Context, typed string) (*tui.Look, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	look := tui.ParseLook(path, append(text, typed...))
-	l.look.Store(look)
-	return look, nil
+	return tui.ParseLook(path, append(text, typed...)), nil
 }
 
 // screenFile holds the settings of the screen that the reader remembers.

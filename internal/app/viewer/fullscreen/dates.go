@@ -2,53 +2,35 @@ package fullscreen
 
 import (
 	"context"
-	"hash/maphash"
 	"slices"
 	"time"
 
 	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// dates is a cache of dates of entries, by a hash of feed and unique name. It takes less memory
-// than a map with the names, and has no pointers for the garbage collector to follow.
-type dates struct {
-	seed maphash.Seed
-	of   map[uint64]date
-}
-
-// date is a time without a pointer.
+// date is a time without a pointer, which the garbage collector would follow.
 type date struct {
 	secs  int64
 	nanos int32
 }
 
-func newDates() dates { return dates{maphash.MakeSeed(), map[uint64]date{}} }
+func dateOf(t time.Time) date { return date{t.Unix(), int32(t.Nanosecond())} }
 
-func (d *dates) key(feed, unique string) uint64 {
-	return maphash.Comparable(d.seed, [2]string{feed, unique})
-}
-
-func (d *dates) put(feed, unique string, t time.Time) {
-	d.of[d.key(feed, unique)] = date{t.Unix(), int32(t.Nanosecond())}
-}
-
-func (d *dates) get(r lektordir.Ref) (time.Time, bool) {
-	t, ok := d.of[d.key(r.Feed, r.Unique)]
-	return time.Unix(t.secs, int64(t.nanos)).UTC(), ok
-}
+func (d date) time() time.Time { return time.Unix(d.secs, int64(d.nanos)).UTC() }
 
 // Learn reads the dates of entries that are not known. If these are many, or most of the entries, it
 // first updates the index, and takes dates from it. It makes an index if there is none and the
 // lektor-dir is large. Without entries it takes all dates from the index as that is.
-func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref,
+func (l *diskAdapter) Learn(ctx context.Context, entries []catalog.Entry,
 	progress func(what string, done, total int)) error {
-	if len(refs) == 0 {
+	if len(entries) == 0 {
 		return learnIndexed(ctx, l)
 	}
-	missing := undated(l, refs)
-	if len(missing) > min(datesSoon, len(refs)/2) {
+	missing := undated(l, entries)
+	if len(missing) > min(datesSoon, len(entries)/2) {
 		x := l.index()
 		l.mu.Lock()
 		total := l.total
@@ -60,7 +42,7 @@ func (l *diskAdapter) Learn(ctx context.Context, refs []*lektordir.Ref,
 		if err := learnIndexed(ctx, l); err != nil {
 			return err
 		}
-		missing = undated(l, refs)
+		missing = undated(l, entries)
 	}
 	s := l.store()
 	done := 0
@@ -79,17 +61,17 @@ func learnIndexed(ctx context.Context, l *diskAdapter) error {
 	_, err := l.indexed().Dates(ctx, func(feed, unique string, when time.Time) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.dates.put(feed, unique, when)
+		l.dates[catalog.IDOf(lektordir.Ref{Feed: feed, Unique: unique})] = dateOf(when)
 	})
 	return err
 }
 
 // undated returns the entries whose dates are not known.
-func undated(l *diskAdapter, refs []*lektordir.Ref) []*lektordir.Ref {
+func undated(l *diskAdapter, entries []catalog.Entry) []catalog.Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(refs), func(r *lektordir.Ref) bool {
-		_, ok := l.dates.get(*r)
+	return slices.DeleteFunc(slices.Clone(entries), func(e catalog.Entry) bool {
+		_, ok := l.dates[e.ID()]
 		return ok
 	})
 }
@@ -101,26 +83,30 @@ const datesSoon = 10_000
 const datesAtOnce = 256
 
 // readDates reads the dates of entries into the cache. The error is that of ctx.
-func (l *diskAdapter) readDates(ctx context.Context, s *entrystore.Store, refs []*lektordir.Ref) ([]time.Time, error) {
-	dates := make([]time.Time, len(refs))
-	if err := workers.ForEach(ctx, len(refs), func(i int) { dates[i] = s.Record(*refs[i]).Date() }); err != nil {
+func (l *diskAdapter) readDates(ctx context.Context, s *entrystore.Store, entries []catalog.Entry) ([]time.Time,
+	error) {
+	dates := make([]time.Time, len(entries))
+	if err := workers.ForEach(ctx, len(entries), func(i int) {
+		dates[i] = s.Record(entries[i].Ref()).Date()
+	}); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, r := range refs {
-		l.dates.put(r.Feed, r.Unique, dates[i])
+	for i, e := range entries {
+		l.dates[e.ID()] = dateOf(dates[i])
 	}
 	return dates, nil
 }
 
-func (l *diskAdapter) Dates(ctx context.Context, refs []*lektordir.Ref) (dates []time.Time, whole bool) {
-	dates = make([]time.Time, len(refs))
+func (l *diskAdapter) Dates(ctx context.Context, entries []catalog.Entry) (dates []time.Time, whole bool) {
+	dates = make([]time.Time, len(entries))
 	var missing []int
 	l.mu.Lock()
-	for i, r := range refs {
-		ok := false
-		if dates[i], ok = l.dates.get(*r); !ok {
+	for i, e := range entries {
+		if d, ok := l.dates[e.ID()]; ok {
+			dates[i] = d.time()
+		} else {
 			missing = append(missing, i)
 		}
 	}
@@ -130,9 +116,9 @@ func (l *diskAdapter) Dates(ctx context.Context, refs []*lektordir.Ref) (dates [
 	for part := range slices.Chunk(missing, datesAtOnce) {
 		// Learn reads the dates of more entries later.
 		if len(missing) <= datesSoon && ctx.Err() == nil {
-			some := make([]*lektordir.Ref, len(part))
+			some := make([]catalog.Entry, len(part))
 			for i, at := range part {
-				some[i] = refs[at]
+				some[i] = entries[at]
 			}
 			if read, err := l.readDates(ctx, s, some); err == nil {
 				for i, at := range part {
@@ -143,7 +129,7 @@ func (l *diskAdapter) Dates(ctx context.Context, refs []*lektordir.Ref) (dates [
 		}
 		whole = false
 		for _, at := range part {
-			dates[at] = refs[at].Delivered()
+			dates[at] = entries[at].Ref().Delivered()
 		}
 	}
 	return dates, whole

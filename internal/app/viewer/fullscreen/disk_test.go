@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/read/index"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
@@ -29,7 +29,9 @@ func (f *fixture) adapter(least int) *diskAdapter {
 	if err != nil {
 		f.T.Fatal(err)
 	}
-	return newDiskAdapter(o, v)
+	l := newDiskAdapter(o, v)
+	f.T.Cleanup(l.names.Close)
+	return l
 }
 
 // TestOverview: an overview agrees with the directory after each change. The first call of Learn
@@ -52,8 +54,7 @@ func TestOverview(t *testing.T) {
 	}
 	ctx := t.Context()
 	l := f.adapter(10)
-	// A glance has entries and feeds, but no counts.
-	if o, err := l.Glance(ctx, 5); err != nil || o.Counts != nil || len(o.Newest) != 5 || len(o.Feeds) != 1 {
+	if o, err := l.Overview(ctx, 5); o != nil || err != nil {
 		t.Fatalf("%v %v without an index", o, err)
 	}
 	compare := func() {
@@ -68,8 +69,8 @@ func TestOverview(t *testing.T) {
 		}
 		dates, whole := l.Dates(ctx, refs)
 		values := make([]lektordir.Ref, len(refs))
-		for i, r := range refs {
-			values[i] = *r
+		for i, e := range refs {
+			values[i] = e.Ref()
 		}
 		if !whole {
 			t.Error("dates are missing after Learn")
@@ -85,8 +86,7 @@ func TestOverview(t *testing.T) {
 		}
 		var want []dated
 		s := l.store()
-		for i, p := range refs {
-			r := *p
+		for i, r := range values {
 			count.Add(r)
 			if read := s.Record(r).Date(); !read.Equal(dates[i]) {
 				t.Errorf("%s: %s, read %s", r.Path(), dates[i], read)
@@ -105,7 +105,7 @@ func TestOverview(t *testing.T) {
 		if err != nil || o == nil {
 			t.Fatalf("%v; messages %q", err, messages)
 		}
-		if got := o.Counts[refs[0].Feed]; got != count {
+		if got := o.Counts[values[0].Feed]; got != count {
 			t.Errorf("%v, not %v", got, count)
 		}
 		if len(o.Newest) != 8 {
@@ -124,7 +124,7 @@ func TestOverview(t *testing.T) {
 			var match, find []string
 			for i, yes := range q.Match(ctx, values) {
 				if yes {
-					match = append(match, refs[i].Path())
+					match = append(match, values[i].Path())
 				}
 			}
 			found, ok := q.Find(ctx)
@@ -157,113 +157,22 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// TestGlance: without an index, an overview lists the feeds that changed last, and others until
-// it has enough entries. The entries are sorted as in a list. It reads only the entries of a feed
-// that were delivered last.
-func TestGlance(t *testing.T) {
-	f := newFixture(t)
-	l := f.adapter(1 << 30)
-	feed := func(i int) string { return lektordir.FeedHash(fmt.Sprintf("http://g%02d.example/", i)) }
-	add := func(i, when int, files ...string) string {
-		name := fmt.Sprintf("%d.1.h", when)
-		if _, err := f.Entry(fmt.Sprintf("http://g%02d.example/", i), "new", name, append([]string{"title=" + name, "content=text"}, files...)...); err != nil {
-			t.Fatal(err)
-		}
-		return name
-	}
-	const feeds = 3 * glanceFeeds
-	for i := range feeds {
-		if _, err := f.Feed(fmt.Sprintf("http://g%02d.example/", i), "Feed"); err != nil {
-			t.Fatal(err)
-		}
-		for k := range 3 {
-			// The feeds that changed last have the oldest dates, and the entry of a feed that was
-			// delivered first has the newest date of the feed.
-			add(i, 1700000000+i*10+k, "pubdate="+time.Unix(int64(1600000000-i*10-k), 0).UTC().Format(time.RFC3339))
-		}
-		when := time.Unix(int64(1700000000+i), 0)
-		if err := os.Chtimes(filepath.Join(f.Path, "new", feed(i)), when, when); err != nil {
-			t.Fatal(err)
-		}
-	}
-	check := func(newest int, among ...int) {
-		t.Helper()
-		var want []string
-		for _, i := range among {
-			for k := range 3 {
-				want = append(want, fmt.Sprintf("%d.1.h", 1700000000+i*10+k))
-			}
-		}
-		o, err := l.Glance(t.Context(), newest)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, e := range o.Newest {
-			got = append(got, e.Ref.Unique)
-			if e.Row.Title != e.Ref.Unique {
-				t.Errorf("%+v", e)
-			}
-		}
-		if want = want[:min(len(want), newest)]; !slices.Equal(got, want) {
-			t.Errorf("%v, not %v", got, want)
-		}
-		if o.Counts != nil || len(o.Feeds) != feeds+1 {
-			t.Errorf("%v, %d feeds", o.Counts, len(o.Feeds))
-		}
-	}
-	var last, all []int
-	for i := range feeds {
-		if all = append(all, i); i >= feeds-glanceFeeds {
-			last = append(last, i)
-		}
-	}
-	check(5, last...)
-	check(3*glanceFeeds, last...)
-	check(3*glanceFeeds+1, all[feeds-glanceFeeds-1:]...)
-	check(1000, all...)
-	// A glance has no read entries.
-	name := fmt.Sprintf("%d.1.h", 1700000000+last[0]*10)
-	cur := filepath.Join(f.Path, "cur", feed(last[0]))
-	if err := os.MkdirAll(cur, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(filepath.Join(f.Path, "new", feed(last[0]), name), filepath.Join(cur, name+";2,S")); err != nil {
-		t.Fatal(err)
-	}
-	if o, err := l.Glance(t.Context(), 1); err != nil || o.Newest[0].Ref.Unique != fmt.Sprintf("%d.1.h", 1700000000+last[0]*10+1) {
-		t.Errorf("%+v %v", o, err)
-	}
-	for k := range 2 * glanceEach {
-		add(0, 1750000000+k)
-	}
-	o, err := l.Glance(t.Context(), 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(o.Newest); n != glanceEach+3*(feeds-1)-1 || o.Newest[0].Ref.Unique != fmt.Sprintf("%d.1.h", 1750000000+2*glanceEach-1) {
-		t.Errorf("%d entries, %+v first", n, o.Newest[0])
-	}
-}
-
 func tuiHash(t *testing.T, l *diskAdapter) string {
 	t.Helper()
-	feeds, err := l.Feeds(t.Context())
-	if err != nil || len(feeds) != 1 {
-		t.Fatal(feeds, err)
+	s, err := l.Now(t.Context(), catalog.Part{})
+	if err != nil || len(s.Feeds) != 1 {
+		t.Fatal(s.Feeds, err)
 	}
-	return feeds[0].Hash
+	return s.Feeds[0].Hash
 }
 
 // listAll returns all entries in one list.
-func listAll(ctx context.Context, l *diskAdapter) (refs []*lektordir.Ref, err error) {
-	lists, err := l.List(ctx)
-	for _, hash := range slices.Sorted(maps.Keys(lists)) {
-		for i := range lists[hash] {
-			refs = append(refs, &lists[hash][i])
-		}
+func listAll(ctx context.Context, l *diskAdapter) (entries []catalog.Entry, err error) {
+	s, err := l.Now(ctx, catalog.Part{})
+	for _, f := range s.Feeds {
+		entries = slices.AppendSeq(entries, f.All())
 	}
-	return refs, err
+	return entries, err
 }
 
 // TestLearnWithoutIndex: Learn reads the dates from the entries if there are too few for an
@@ -291,7 +200,7 @@ func TestLearnWithoutIndex(t *testing.T) {
 			t.Errorf("%s", &messages)
 		}
 		l.mu.Lock()
-		got, _ := l.dates.get(*refs[0])
+		got := l.dates[refs[0].ID()].time()
 		l.mu.Unlock()
 		if got.Day() != 5 {
 			t.Errorf("%s", got)
@@ -324,8 +233,9 @@ func TestAlsoIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		headers := map[string]string{}
-		for _, ref := range refs {
-			p, err := l.Page(t.Context(), *ref, 80, false)
+		for _, e := range refs {
+			ref := e.Ref()
+			p, err := l.Page(t.Context(), ref, 80, false)
 			if err != nil {
 				t.Fatal(err)
 			}

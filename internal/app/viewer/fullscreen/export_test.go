@@ -19,7 +19,7 @@ func TestSaveEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref, dir := *refs[0], t.TempDir()
+	ref, dir := refs[0].Ref(), t.TempDir()
 	if got := l.SaveName(t.Context(), ref, dir+"/"); got != filepath.Join(dir, "2023-11-15 Tea-Cake.txt") {
 		t.Errorf("%s", got)
 	}

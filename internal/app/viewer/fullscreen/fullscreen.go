@@ -87,6 +87,7 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 			"lektor-view tui --plain, ls, show and next work on any")
 	}
 	d := newDiskAdapter(o, v)
+	defer d.names.Close()
 	if to.Look, err = d.Look(ctx, ""); err != nil {
 		return fmt.Errorf("look: %w", err)
 	}

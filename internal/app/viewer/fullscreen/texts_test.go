@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lektordir/lektor/lektordir"
+	"github.com/lektordir/lektor/internal/read/catalog"
 )
 
 // TestSortTexts: the index and the entries have the same texts to sort by.
@@ -21,7 +21,7 @@ func TestSortTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts := func(by string, refs []*lektordir.Ref) []string {
+	texts := func(by string, refs []catalog.Entry) []string {
 		return l.SortTexts(t.Context(), refs, by, func(done, total int) {})
 	}
 	read := texts("title", refs) // there is no index yet

@@ -27,7 +27,7 @@ import (
 //	etc/view/current.HOST.UID.TERMINAL   the path of the entry shown last
 //
 // Paths are relative to the lektor-dir, as they were when the list was made, and in the form of
-// package tsv.
+// package textfile.
 
 // stateFile returns the path of a state file of this user, host and terminal.
 func (v *Session) stateFile(name string) string {

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -326,7 +327,7 @@ func readAll(m *model, _ call) tea.Cmd {
 
 // confirmRead marks entries of the listed node as read, if the user confirms.
 func confirmRead(m *model, refs []lektordir.Ref) {
-	m.input.confirm(m.trf("mark %d entries of %s as read?", len(refs), listName(m)), func() tea.Cmd {
+	m.input.confirm(m.Trf("mark %d entries of %s as read?", len(refs), listName(m)), func() tea.Cmd {
 		markRead(m, refs)
 		return nil
 	})
@@ -340,8 +341,8 @@ func listedUnread(m *model, n int) (refs []lektordir.Ref) {
 		return nil
 	}
 	for _, it := range m.browser.list.items[:n] {
-		if m.marks.unread(*it.ref) {
-			refs = append(refs, m.marks.now(*it.ref))
+		if m.marks.Unread(it.Entry) {
+			refs = append(refs, m.marks.Now(it.Ref()))
 		}
 	}
 	if len(refs) == 0 {
@@ -356,8 +357,8 @@ func markRead(m *model, refs []lektordir.Ref) {
 		m.browser.list.readHere[keyOf(r)] = true
 	}
 	m.say("marking %d entries as read", len(refs))
-	m.change(refs, "S", "", func(m *model, msg changeMsg) tea.Cmd {
-		m.say("%d entries marked as read; %s undoes it", len(msg.moved), m.o.Keys.of("undo"))
+	m.change(refs, "S", "", func(r work.Result) tea.Cmd {
+		m.say("%d entries marked as read; %s undoes it", len(r.Moved), m.o.Keys.of("undo"))
 		return nil
 	})
 }
@@ -369,17 +370,16 @@ func trash(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	m.browser.closePage()
-	m.change([]lektordir.Ref{ref}, "T", "", func(m *model, _ changeMsg) tea.Cmd {
+	m.change([]lektordir.Ref{ref}, "T", "", func(work.Result) tea.Cmd {
 		m.say("trashed; %s undoes it", m.o.Keys.of("undo"))
 		return nil
 	})
 	return nil
 }
 
-// undo takes back the last command, or the last change of a subscription if that was later.
+// undo takes back the last command of any program that marked entries or changed subscriptions.
 func undo(m *model, _ call) tea.Cmd {
-	adds := slices.DeleteFunc(slices.Clone(m.tasks), func(t *task) bool { return t.name != addTask })
-	m.marks.add(&change{kind: undoChange, adds: adds})
+	m.marks.Undo(m.tasks.Of(addTask))
 	return nil
 }
 
@@ -409,15 +409,14 @@ func saveQuery(m *model, c call) tea.Cmd {
 	case len(c.words) == 0:
 		m.ask("save as: ", "", "save-query")
 	default:
-		m.marks.add(&change{kind: saveChange, name: strings.TrimSpace(c.words[0]),
-			query: listSpec{of: list.of, query: list.query}.text()})
+		m.marks.Save(strings.TrimSpace(c.words[0]), listSpec{of: list.of, query: list.query}.text())
 	}
 	return nil
 }
 
 // reload reads everything again.
 func reload(m *model, _ call) tea.Cmd {
-	m.requestScan(changedFeeds{"": atOnce})
+	m.requestScan(anyFeed)
 	clear(m.rows)
 	m.apply(m.browser.reread())
 	return readLook(m)

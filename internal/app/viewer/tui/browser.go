@@ -3,8 +3,9 @@ package tui
 import (
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -20,8 +21,8 @@ const (
 // browser holds the three panes with their cursors. It does not use the disk: its methods
 // change it, and return the effects that the model has to carry out.
 type browser struct {
-	snapshot *snapshot // nil until it is read
-	marks    *marks    // pending changes; entries are shown as they will be after these
+	snapshot *snapshot   // nil until it is read
+	marks    *work.Queue // pending changes; entries are shown as they will be after these
 	focus    paneKind
 	zoom     bool
 	tree     tree
@@ -83,22 +84,16 @@ func (p *reading) open() bool { return p.key != 0 }
 // rename takes the name of the open entry from a snapshot, as a download or another program may
 // have changed its flags.
 func (p *reading) rename(s *snapshot) {
-	f := s.feeds[p.ref.Feed]
-	if !p.open() || f == nil {
-		return
-	}
-	at, _ := slices.BinarySearchFunc(f.refs, p.ref.Delivered(),
-		func(r lektordir.Ref, t time.Time) int { return r.Delivered().Compare(t) })
-	for ; at < len(f.refs) && f.refs[at].Delivered().Equal(p.ref.Delivered()); at++ {
-		if f.refs[at].Unique == p.ref.Unique {
-			p.ref = f.refs[at]
+	if f := s.feeds[p.ref.Feed]; p.open() && f != nil {
+		if e, ok := f.names.Find(p.ref.Unique); ok {
+			p.ref = e.Ref()
 		}
 	}
 }
 
 // show opens the entry under the cursor of the list.
 func (b *browser) show() {
-	ref := *b.list.items[b.list.at].ref
+	ref := b.list.items[b.list.at].Ref()
 	b.page = reading{ref: ref, key: keyOf(ref)}
 }
 
@@ -143,7 +138,7 @@ func (b *browser) choose(of id) effects {
 // current returns the entry under the cursor of the list; ok is false if there is none.
 func (b *browser) current() (ref lektordir.Ref, ok bool) {
 	if at := b.list.at; at >= 0 && at < len(b.list.items) {
-		return b.marks.now(*b.list.items[at].ref), true
+		return b.marks.Now(b.list.items[at].Ref()), true
 	}
 	return lektordir.Ref{}, false
 }
@@ -153,7 +148,7 @@ func (b *browser) current() (ref lektordir.Ref, ok bool) {
 func (b *browser) chosen() (lektordir.Ref, bool) {
 	switch b.focus {
 	case pagePane:
-		return b.marks.now(b.page.ref), b.page.open()
+		return b.marks.Now(b.page.ref), b.page.open()
 	case listPane:
 		return b.current()
 	}
@@ -345,7 +340,7 @@ func (b *browser) nextUnread(by int) effects {
 	}
 	for i := 1; i <= len(l.items); i++ {
 		at := wrap(l.at+i*by, len(l.items))
-		if b.marks.unread(*l.items[at].ref) {
+		if b.marks.Unread(l.items[at].Entry) {
 			l.goTo(at)
 			return b.arrive()
 		}
@@ -399,19 +394,35 @@ func (b *browser) hasUnread(hash string) bool {
 		return false
 	case b.snapshot.uncounted:
 		return true
-	case b.snapshot.countsOnly || !b.marks.touches(hash):
+	case b.snapshot.partial || !b.marks.Touches(hash):
 		return f.Unread > 0
 	}
-	return slices.ContainsFunc(f.refs, func(r lektordir.Ref) bool {
-		return b.marks.unread(r) &&
-			!b.marks.now(r).Trashed()
-	})
+	for e := range f.names.All() {
+		if b.marks.Unread(e) && !b.marks.Now(e.Ref()).Trashed() {
+			return true
+		}
+	}
+	return false
 }
 
-// listHas reports whether the list may hold entries of one of these feeds.
-func (b *browser) listHas(feeds changedFeeds) bool {
-	for hash := range feeds {
-		if f := b.snapshot.feeds[hash]; f == nil || b.list.of.holds(f) {
+// listHas reports whether the list may differ from that of an earlier snapshot, or may have entries of feeds
+// that the user has changed: a change that failed, or was undone, shows its entries again.
+func (b *browser) listHas(earlier *snapshot, touched map[string]bool) bool {
+	s, of := b.snapshot, b.list.of
+	if touched[""] || of.kind == savedNode && !slices.EqualFunc(s.saved, earlier.saved, Saved.equal) {
+		return true
+	}
+	has := func(hash string) bool {
+		was, is := earlier.feeds[hash], s.feeds[hash]
+		return was != nil && of.holds(was) || is != nil && of.holds(is)
+	}
+	for hash := range touched {
+		if has(hash) {
+			return true
+		}
+	}
+	for _, is := range s.names.Since(earlier.names) {
+		if has(is.Hash) {
 			return true
 		}
 	}
@@ -438,7 +449,7 @@ func (b *browser) closePage() {
 
 // hide removes entries that are being trashed from the list.
 func (b *browser) hide() {
-	b.list.items = b.marks.overlay(b.list.items)
+	b.list.items = overlay(b.marks, b.list.items)
 	b.list.at = max(0, min(b.list.at, len(b.list.items)-1))
 }
 
@@ -483,12 +494,16 @@ func (p *reading) toggleFeedText() (feedText bool) {
 // the screen.
 func (b *browser) take(items []*item) {
 	l := &b.list
-	on, stays := b.current()
+	var on catalog.Entry
+	stays := l.at >= 0 && l.at < len(l.items)
+	if stays {
+		on = l.items[l.at].Entry
+	}
 	stays = stays && !l.cursorToTop && (b.focus != feedsPane || l.at > 0)
 	if l.cursorToTop {
 		l.at, l.y, l.cursorToTop = 0, 0, false
 	}
-	l.items, l.found = b.marks.overlay(items), l.query
+	l.items, l.found = overlay(b.marks, items), l.query
 	l.at = max(0, min(l.at, len(l.items)-1))
 	if !stays {
 		return
@@ -511,14 +526,13 @@ func (b *browser) takeProvisional(items []*item) {
 
 // find returns the index of an entry in a list, or -1. It searches from near outwards, because
 // an entry rarely moves far.
-func find(items []*item, near int, ref lektordir.Ref) int {
-	is := func(r lektordir.Ref) bool { return r.Unique == ref.Unique && r.Feed == ref.Feed }
+func find(items []*item, near int, entry catalog.Entry) int {
 	near = max(0, min(near, len(items)-1))
 	for up, down := near, near+1; up >= 0 || down < len(items); up, down = up-1, down+1 {
-		if up >= 0 && up < len(items) && is(*items[up].ref) {
+		if up >= 0 && up < len(items) && items[up].Same(entry) {
 			return up
 		}
-		if down < len(items) && is(*items[down].ref) {
+		if down < len(items) && items[down].Same(entry) {
 			return down
 		}
 	}

@@ -33,10 +33,10 @@ func openEntry(m *model, c call) tea.Cmd {
 func openURL(m *model, ref lektordir.Ref, url string) tea.Cmd {
 	// A browser that is started here keeps running when the reader ends.
 	ctx, d, w := context.WithoutCancel(m.ctx), m.disk, &m.world
-	m.say("opening %s", cmp.Or(Plain(url), m.tr("the page of the entry")))
+	m.say("opening %s", cmp.Or(Plain(url), m.Tr("the page of the entry")))
 	return func() tea.Msg {
 		opened, err := d.Open(ctx, ref, url)
-		return statusMsg{w.trf("opened %s", opened), err}
+		return statusMsg{w.Trf("opened %s", opened), err}
 	}
 }
 

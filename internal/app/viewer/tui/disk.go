@@ -5,37 +5,26 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Feed is a feed in the first pane.
-type Feed struct {
-	Hash    string
-	Title   string
-	Apart   string   // distinguishes the feed from others of the same title; "" if there are none
-	Folders []string // paths of names with '/' between them
-	Paused  bool
-}
-
 // Saved is a saved query. Err is not nil if the query is invalid.
 type Saved struct {
-	Name string
-	Err  error
+	Name, Text string
+	Err        error
 }
 
 // Row is the text of an entry in the list.
 type Row struct {
 	Title string
-	Parts []Part // of the line, if the user's look has a format; else nil
 }
 
 // Overview holds the data that can be shown before all entries are listed.
 type Overview struct {
-	Feeds  []Feed
-	Saved  []Saved
-	Counts map[string]entrystore.Tally // by hash of the feed; nil if unknown
+	Counts map[string]entrystore.Tally // by hash of the feed
 	Newest []Listed                    // unread entries, newest first
 }
 
@@ -44,6 +33,25 @@ type Listed struct {
 	Ref  lektordir.Ref
 	Date time.Time
 	Row  Row
+}
+
+// items returns the entries as those of a list.
+func (o *Overview) items() []*item {
+	refs := map[string][]lektordir.Ref{}
+	for _, e := range o.Newest {
+		refs[e.Ref.Feed] = append(refs[e.Ref.Feed], e.Ref)
+	}
+	feeds := make(map[string]*catalog.Feed, len(refs))
+	for hash, of := range refs {
+		feeds[hash] = catalog.NewFeed(hash, nil, of)
+	}
+	var items []*item
+	for _, e := range o.Newest {
+		if found, ok := feeds[e.Ref.Feed].Find(e.Ref.Unique); ok {
+			items = append(items, &item{Entry: found, date: e.Date})
+		}
+	}
+	return items
 }
 
 // Page is an entry as text.
@@ -68,70 +76,42 @@ type Query struct {
 	Match func(ctx context.Context, refs []lektordir.Ref) []bool
 }
 
-// ErrNoCommand reports that no later command changed entries.
+// ErrNoCommand reports that there is no command to take back.
 var ErrNoCommand = errors.New("there is nothing to take back")
 
 // Disk is the lektor-dir and everything else that may take long. Its methods may be called
 // concurrently; the UI goroutine never calls them. Errors are shown to the user as they are.
 type Disk interface {
 	Exporter
-	// Glance returns an overview without counts, of at most newest entries that were probably
-	// delivered last. It is fast.
-	Glance(ctx context.Context, newest int) (*Overview, error)
+	work.Disk
+	// Now returns the feeds and their entries, see [catalog.Catalog.Part].
+	Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error)
+	// Await returns after something has changed, or may have, or when ctx ends.
+	Await(ctx context.Context)
 	// Overview returns the newest entries and the counts, without listing the lektor-dir, or nil
 	// if that would take long.
 	Overview(ctx context.Context, newest int) (*Overview, error)
-	// Feeds lists all feeds.
-	Feeds(ctx context.Context) ([]Feed, error)
-	// List returns the entries of feeds by the feed's hash; without arguments, those of all
-	// feeds. It returns one version of each entry, sorted by time of delivery, and omits trashed
-	// and withdrawn entries.
-	List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error)
 	// Dates returns the dates of entries. If that would take long, or ctx ends first, the
 	// missing dates are the times of delivery, and whole is false.
-	Dates(ctx context.Context, refs []*lektordir.Ref) (dates []time.Time, whole bool)
+	Dates(ctx context.Context, entries []catalog.Entry) (dates []time.Time, whole bool)
 	// Learn reads the dates of entries, however long this takes, so that later calls of Dates
 	// return them at once. It may also update the index, and calls progress repeatedly.
-	Learn(ctx context.Context, refs []*lektordir.Ref, progress func(what string, done, total int)) error
+	Learn(ctx context.Context, entries []catalog.Entry, progress func(what string, done, total int)) error
 	// Rows returns the rows of entries, in the same order.
 	Rows(ctx context.Context, refs []lektordir.Ref) []Row
 	// SortTexts returns for each entry its title, or its author, in a form to sort by. It may take
 	// long, and calls progress repeatedly.
-	SortTexts(ctx context.Context, refs []*lektordir.Ref, by string, progress func(done, total int)) []string
+	SortTexts(ctx context.Context, entries []catalog.Entry, by string, progress func(done, total int)) []string
 	// Query parses a query.
 	Query(ctx context.Context, text string) (Query, error)
 	// Page returns an entry as text wrapped to width columns: the article of its web page if
 	// there is one and feedText is false, else the text of the feed.
 	Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error)
-	// Mark sets and clears flags as one command that can be undone, and calls done after each entry. It
-	// returns the entries with their new names, also with an error.
-	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error)
-	// Trash marks entries as trashed, and with each the older versions that it hides.
-	Trash(ctx context.Context, refs []lektordir.Ref) error
-	// Commands returns the number of the last command that changed entries, 0 if there is none. A
-	// later command has a greater number, unless undo has taken back this one before.
-	Commands(ctx context.Context) (int64, error)
-	// Undo takes back the last command, if its number is greater than after. It returns a message
-	// for the user, and the entries with their new names, or [ErrNoCommand].
-	Undo(ctx context.Context, after int64) (message string, moved []lektordir.Ref, err error)
 	// Saved returns the saved queries.
 	Saved(ctx context.Context) ([]Saved, error)
-	// Save saves a query under a name.
-	Save(ctx context.Context, name, query string) error
-	// Settings returns the settings of the screen that Remember has saved.
-	Settings(ctx context.Context) (*values.Values, error)
-	// Remember saves a setting of the screen by a name without '='; "" removes it.
-	Remember(ctx context.Context, name, value string) error
-	// Fetcher runs lektor-fetch on the lektor-dir with arguments, and with in as its standard
-	// input. It calls line for each line of the output, and returns the messages. If ctx ends, it
-	// sends SIGTERM, and waits. A failure of the started program is an [*exec.ExitError].
-	Fetcher(ctx context.Context, in string, args []string, line func(string)) (messages []string, err error)
 	// Look returns the look of the screen as the user's file has it now, with the lines that the user
-	// typed after it. Rows uses its format from then on.
+	// typed after it.
 	Look(ctx context.Context, typed string) (*Look, error)
-	// Watch calls changed for each change since a time, with the hash of the feed whose entries
-	// changed, or "" if anything may have changed. It returns when ctx ends.
-	Watch(ctx context.Context, since time.Time, changed func(feed string)) error
 	// Open opens a URL in the user's browser, and returns that URL. "" means the URL of the
 	// entry.
 	Open(ctx context.Context, ref lektordir.Ref, url string) (string, error)

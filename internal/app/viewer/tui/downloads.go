@@ -10,15 +10,13 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // downloads are the enclosures that the user wants to be saved, in the order of the keys.
-type downloads struct {
-	dir  string // the directory to save below; "" if it is not known yet
-	list []*download
-}
+type downloads struct{ list []*download }
 
 // download is an enclosure to save.
 type download struct {
@@ -26,7 +24,7 @@ type download struct {
 	url, title string
 	dir        string // the directory to save below
 	state      downloadState
-	task       *task              // nil unless it is running
+	task       *work.Task         // nil unless it is running
 	cancel     context.CancelFunc // of the running task
 	path       string             // path of the saved file
 	err        error              // why it failed
@@ -45,7 +43,7 @@ const (
 // maxDownloads is the number of downloads that run at a time, each from another host.
 const maxDownloads = 2
 
-// downloadsSetting is the name of the setting that holds downloads.dir.
+// downloadsSetting is the name of the setting with the directory to save below.
 const downloadsSetting = "downloads"
 
 // next returns the first download that may begin now, nil if there is none.
@@ -96,7 +94,7 @@ func downloadEnclosures(m *model, c call) tea.Cmd {
 		dir = c.words[0]
 	}
 	if ref.HasFlag('d') {
-		m.input.confirm(m.tr("the enclosures are saved already; download again?"),
+		m.input.confirm(m.Tr("the enclosures are saved already; download again?"),
 			func() tea.Cmd { return addDownloads(m, ref, urls, dir) })
 		return nil
 	}
@@ -107,21 +105,8 @@ func downloadEnclosures(m *model, c call) tea.Cmd {
 // "" is the remembered one. If there is none, it asks for it.
 func addDownloads(m *model, ref lektordir.Ref, urls []string, dir string) tea.Cmd {
 	ds := &m.downloads
-	if dir = cmp.Or(dir, ds.dir); dir == "" {
-		ctx, d := m.ctx, m.disk
-		return func() tea.Msg {
-			v, err := d.Settings(ctx)
-			if err != nil {
-				return statusMsg{"", err}
-			}
-			dir := v.Get(downloadsSetting)
-			return thenMsg(func(m *model) tea.Cmd {
-				if ds.dir = dir; dir != "" {
-					return addDownloads(m, ref, urls, "")
-				}
-				return askDirectory(m, ref, urls)
-			})
-		}
+	if dir = cmp.Or(dir, m.o.Screen.Get(downloadsSetting)); dir == "" {
+		return askDirectory(m, ref, urls)
 	}
 	title := urls[0]
 	if row := m.rows[keyOf(ref)]; row != nil {
@@ -146,11 +131,10 @@ func askDirectory(m *model, ref lektordir.Ref, urls []string) tea.Cmd {
 	if m.input.waits() {
 		return nil
 	}
-	m.ask(m.tr("download to: "), "~/Podcasts", "").then = func(m *model, dir string) tea.Cmd {
+	m.ask(m.Tr("download to: "), "~/Podcasts", "").then = func(m *model, dir string) tea.Cmd {
 		if dir = strings.TrimSpace(dir); dir == "" {
 			return nil
 		}
-		m.downloads.dir = dir
 		saveSetting(m, downloadsSetting, dir)
 		return addDownloads(m, ref, urls, "")
 	}
@@ -171,9 +155,9 @@ func beginDownloads(m *model) tea.Cmd {
 
 func beginDownload(m *model, d *download) tea.Cmd {
 	disk, send := m.disk, m.send
-	saved, cancelled, of := m.trf("%s saved", d.title), m.trf("download of %s cancelled", d.title), m.tr("of")
+	saved, cancelled, of := m.Trf("%s saved", d.title), m.Trf("download of %s cancelled", d.title), m.Tr("of")
 	ctx, cancel := context.WithCancel(m.ctx)
-	t := m.tasks.begin(&m.world, ends(d.title, 24), func(_ context.Context, progress func(string)) (string, error) {
+	t := m.tasks.Begin(ends(d.title, 24), func(_ context.Context, progress func(string)) (string, error) {
 		defer cancel()
 		path, err := disk.Download(ctx, d.ref, d.url, d.dir, func(have, total int64) {
 			if total > 0 {
@@ -193,7 +177,7 @@ func beginDownload(m *model, d *download) tea.Cmd {
 		return "", err
 	})
 	d.state, d.err, d.task, d.cancel = downloadRuns, nil, t, cancel
-	return t.run
+	return t.Await
 }
 
 // endDownload records the end of a download, and begins the next one.
@@ -215,15 +199,15 @@ func (d *download) text(m *model) string {
 	state := ""
 	switch d.state {
 	case downloadWaits:
-		state = m.tr("waiting")
+		state = m.Tr("waiting")
 	case downloadRuns:
-		state = cmp.Or(d.task.progress, m.tr("starting"))
+		state = cmp.Or(d.task.Progress, m.Tr("starting"))
 	case downloadSaved:
-		return m.tr("saved") + "  " + d.title + "  " + d.path
+		return m.Tr("saved") + "  " + d.title + "  " + d.path
 	case downloadFailed:
-		return m.tr("failed") + "  " + d.title + "  " + d.err.Error()
+		return m.Tr("failed") + "  " + d.title + "  " + d.err.Error()
 	case downloadCancelled:
-		state = m.tr("cancelled")
+		state = m.Tr("cancelled")
 	}
 	return state + "  " + d.title + "  " + d.url
 }
@@ -236,7 +220,7 @@ func listDownloads(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	m.input.menu = &menu{
-		title: m.tr("downloads"), hint: m.trf("%s plays, d cancels or removes", m.o.Keys.of("open")), wrap: true,
+		title: m.Tr("downloads"), hint: m.Trf("%s plays, d cancels or removes", m.o.Keys.of("open")), wrap: true,
 		keys: map[string]string{"d": "trash"},
 		live: func() (lines []string) {
 			for _, d := range ds.list {
@@ -293,6 +277,6 @@ func end(m *model, _ call) tea.Cmd {
 	if n == 0 {
 		return tea.Quit
 	}
-	m.input.confirm(m.trf("%d downloads are not complete; end anyway?", n), func() tea.Cmd { return tea.Quit })
+	m.input.confirm(m.Trf("%d downloads are not complete; end anyway?", n), func() tea.Cmd { return tea.Quit })
 	return nil
 }

@@ -14,7 +14,7 @@ func TestDownloads(t *testing.T) {
 		"http://a.example/1.mp3", "http://A.example/2.mp3", "http://b.example/3.mp3", "http://c.example/4.mp3",
 	}})
 	k := openPage(t, d, 100, 24)
-	k.until("the mark", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the mark", func() bool { return k.marks.Len() == 0 })
 	d.hold() // no download ends
 	k.press("D")
 	k.await("download to: ~/Podcasts")

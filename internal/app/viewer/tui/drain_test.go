@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/lektordir"
@@ -89,18 +90,12 @@ func TestSubscriptionAfterTheEnd(t *testing.T) {
 	e := newEnding(t, d)
 	e.tty.Await("Title 02")
 	e.gone("+http://x.example\r\rQ")
-	for _, want := range []string{"ls -o hash", "add --progress -", "ls -o hash"} {
-		r := <-d.runs
-		if r.args != want {
-			t.Fatalf("ran %q, want %q", r.args, want)
-		}
-		if want[0] == 'a' {
-			r.messages = []string{"http://x.example: refused"}
-			r.ended <- errors.New("exit status 1")
-			continue
-		}
-		r.ended <- nil
+	r := <-d.runs
+	if want := "add --progress -"; r.args != want {
+		t.Fatalf("ran %q, want %q", r.args, want)
 	}
+	r.messages = []string{"http://x.example: refused"}
+	r.ended <- errors.New("exit status 1")
 	if err := <-e.ended; err != nil {
 		t.Error(err)
 	}
@@ -143,7 +138,10 @@ func TestInterruptedAfterTheEnd(t *testing.T) {
 	k.press("l")
 	k.until("the list", func() bool { return k.browser.list.complete })
 	k.press("A", "y")
-	k.leftover().drain(k.cancel)
+	work.NewRest(&k.marks, &k.tasks, k.o.Report).Drain(k.terminal.signals, func(s os.Signal) {
+		k.terminal.endedBy.Store(s)
+		k.cancel()
+	})
 	if got := errs.text.String(); got != "lektor-view: marked 1 of 3; ^C ends without the rest\nlektor-view: marked 1 of 3\n" {
 		t.Errorf("reported %q", got)
 	}
@@ -152,14 +150,12 @@ func TestInterruptedAfterTheEnd(t *testing.T) {
 	}
 }
 
-// If lektor-fetch is killed, undo takes back what it has changed, and nothing if it changed nothing.
+// If lektor-fetch is killed, the user sees that, and undo looks into the journal, which is written before each change.
 func TestUndoAfterKill(t *testing.T) {
 	d := &fetches{newMemory(3), make(chan *fetcherRun)}
 	close(d.gate)
 	k := newDesk(t, d, 120, 24)
 	k.await("Title 02")
-	k.press("l", "m")
-	k.until("the mark", k.settled)
 	answer := func(args string, err error, lines ...string) {
 		t.Helper()
 		r := <-d.runs
@@ -172,45 +168,21 @@ func TestUndoAfterKill(t *testing.T) {
 		r.ended <- err
 	}
 	killed := &exec.ExitError{}
-	change := func(after ...string) {
-		t.Helper()
-		k.press("e")
-		answer("set --raw f", nil, "url\thttp://f.example/")
-		k.await("the settings of the feed")
-		k.press("enter")
-		k.press("M", "y", "enter")
-		answer("set --raw f", nil, "url\thttp://f.example/")
-		answer("set f -", killed)
-		answer("set --raw f", nil, after...)
-		k.until("the failure", func() bool { return k.status.isError })
-	}
-	change("url\thttp://f.example/", "alias\tMy")
-	k.press("u")
-	answer("set --unset f alias", nil)
-	k.await("the last change of a subscription was taken back")
-	change("url\thttp://f.example/")
-	k.press("u")
-	k.await("taken back")
-	if got := strings.Join(d.marks, " "); got != "02+F- undo" {
-		t.Errorf("made %q", got)
-	}
-	// rm, after which the feed cannot be read.
-	k.press("e")
+	k.press("l", "e")
 	answer("set --raw f", nil, "url\thttp://f.example/")
 	k.await("the settings of the feed")
-	k.press("G", "enter", "y")
-	answer("set --raw f", nil, "url\thttp://f.example/")
-	answer("rm f", killed)
-	answer("set --raw f", killed)
+	k.press("enter")
+	k.press("M", "y", "enter")
+	answer("set f -", killed)
+	k.until("the failure", func() bool { return k.status.isError })
 	k.press("u")
-	answer("set --force f -", nil)
-	k.await("the last change of a subscription was taken back")
-	// A new feed.
-	k.press(strings.Split("+|x|enter|enter", "|")...)
-	answer("ls -o hash", nil, "f")
+	k.await("taken back")
+	// A new feed: undo waits for the end of its task.
+	k.press(strings.Split("+|x|enter|enter|u", "|")...)
 	answer("add --progress -", killed)
-	answer("ls -o hash", nil, "f", "b00b")
-	k.press("u")
-	answer("rm b00b", nil)
-	k.await("the last change of a subscription was taken back")
+	k.until("undo", func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return strings.Join(d.marks, " ") == "undo undo"
+	})
 }

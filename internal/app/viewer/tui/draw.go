@@ -26,34 +26,6 @@ func (p *painter) paint(s style, text string) string {
 	return "\x1b[" + sgr + "m" + text + "\x1b[m"
 }
 
-// parts draws the parts of a line in exactly width columns. Parts of plainStyle are drawn in base,
-// and all of them if one is set.
-func (p *painter) parts(all []Part, base style, one bool, width int) string {
-	right := slices.IndexFunc(all, func(part Part) bool { return part.right })
-	if right < 0 {
-		right = len(all)
-	}
-	draw := func(parts []Part, width int) (string, int) {
-		var b strings.Builder
-		for _, part := range parts {
-			text := part.text
-			if termsafe.Width(text) > width {
-				text = fit(text, width)
-			}
-			width -= termsafe.Width(text)
-			s := part.style
-			if s == plainStyle || one {
-				s = base
-			}
-			b.WriteString(p.paint(s, text))
-		}
-		return b.String(), width
-	}
-	ends, free := draw(all[right:], width)
-	begins, free := draw(all[:right], free)
-	return begins + p.paint(base, strings.Repeat(" ", free)) + ends
-}
-
 // View draws the screen.
 func (m *model) View() tea.View {
 	p := painter{&m.browser, m}
@@ -68,7 +40,7 @@ func (m *model) View() tea.View {
 	switch {
 	case p.width == 0 || p.height == 0:
 	case p.width < leastWidth || p.height < leastHeight:
-		text := m.trf("screen too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
+		text := m.Trf("screen too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
 		v.SetContent(strings.Join(firstLines(breakLines(text, p.width), p.height), "\n"))
 	case m.shown.on:
 		v.SetContent(strings.Repeat("\n", p.height-1) + fit(m.shown.caption, p.width))
@@ -127,9 +99,6 @@ func (p *painter) column(at paneAt) (title string, body []string) {
 	default:
 		title, body = p.text(at.width, height)
 	}
-	if f := p.m.o.Look.titles[at.kind]; f != nil && (at.kind != pagePane || p.page.open()) {
-		title = " " + p.parts(f(p), plainStyle, true, max(0, at.width-1))
-	}
 	for len(body) < height {
 		body = append(body, strings.Repeat(" ", at.width))
 	}
@@ -149,7 +118,7 @@ func cursorMark(here bool) string {
 func (p *painter) feeds(width, height int) (string, []string) {
 	t := &p.tree
 	if p.snapshot == nil {
-		return " " + p.m.tr("feeds"), []string{fit(" "+p.m.tr("reading…"), width)}
+		return " " + p.m.Tr("feeds"), []string{fit(" "+p.m.Tr("reading…"), width)}
 	}
 	t.y = window(t.y, t.at, len(t.nodes), height)
 	var body []string
@@ -161,9 +130,9 @@ func (p *painter) feeds(width, height int) (string, []string) {
 		}
 		body = append(body, p.node(n, i == t.at, s, width))
 	}
-	title := " " + p.m.tr("feeds")
+	title := " " + p.m.Tr("feeds")
 	if u := p.allUnread(); u > 0 {
-		title += "  " + p.m.trf("%d unread", u)
+		title += "  " + p.m.Trf("%d unread", u)
 	}
 	return title, body
 }
@@ -182,10 +151,6 @@ func (p *painter) node(n node, here bool, s style, width int) string {
 		sign = "="
 	}
 	left := cursorMark(here) + strings.Repeat(" ", min(n.depth, max(0, width/3))) + sign
-	if f := p.m.o.Look.feed; f != nil {
-		n.title = n.label(&p.m.world)
-		return p.formatted(left, f(&n), here, feedsPane, s, width)
-	}
 	return p.cursorLine(here, feedsPane, s, left+usualNode(n, n.label(&p.m.world), width-len(left)))
 }
 
@@ -202,10 +167,10 @@ func usualNode(n node, label string, width int) string {
 	}
 	free := width - len(count) - 1
 	title := Plain(label)
-	if n.apart != "" && free > 8 {
-		apart := Plain(termsafe.Brief(n.apart))
-		most := min(termsafe.Width(apart), free/2)
-		return fit(title, free-most-1) + " " + fit(ends(apart, most), most) + " " + count
+	if n.site != "" && free > 8 {
+		site := Plain(termsafe.Brief(n.site))
+		most := min(termsafe.Width(site), free/2)
+		return fit(title, free-most-1) + " " + fit(ends(site, most), most) + " " + count
 	}
 	return fit(title, free) + " " + count
 }
@@ -222,15 +187,6 @@ func (p *painter) cursorLine(here bool, in paneKind, s style, text string) strin
 		return p.paint(cursorAway, text)
 	}
 	return p.paint(s, text)
-}
-
-// formatted draws a line with a format of the user, after the text left.
-func (p *painter) formatted(left string, parts []Part, here bool, in paneKind, s style, width int) string {
-	width = max(0, width-termsafe.Width(left))
-	if here {
-		return p.cursorLine(true, in, s, left+p.parts(parts, plainStyle, true, width))
-	}
-	return left + p.parts(parts, s, false, width)
 }
 
 // withDate and withFeed are the columns from which a list shows dates and names of feeds.
@@ -258,13 +214,13 @@ func (p *painter) entries(width, height int) (string, []string) {
 func noEntries(m *model) string {
 	switch l, s := &m.browser.list, m.browser.snapshot; {
 	case l.query != "":
-		return m.tr("nothing matches")
+		return m.Tr("nothing matches")
 	case s != nil && len(s.feeds) == 0 && m.o.NoFetcher == nil:
-		return m.trf("no feeds: %s subscribes to one", m.o.Keys.of("subscribe"))
+		return m.Trf("no feeds: %s subscribes to one", m.o.Keys.of("subscribe"))
 	case l.includesRead():
-		return m.tr("no entries")
+		return m.Tr("no entries")
 	}
-	return m.trf("nothing unread: %s shows read entries", m.o.Keys.of("all"))
+	return m.Trf("nothing unread: %s shows read entries", m.o.Keys.of("all"))
 }
 
 // allUnread returns the number of all unread entries.
@@ -300,7 +256,7 @@ func (p *painter) listTitle() string {
 		switch {
 		case p.snapshot.uncounted:
 			n = ""
-		case p.snapshot.countsOnly:
+		case p.snapshot.partial:
 			n = fmt.Sprint(p.snapshot.all.Unread)
 		}
 		title += fmt.Sprintf("  %d/%s", l.at+1, n)
@@ -321,19 +277,13 @@ func (p *painter) message(text string, s style, width, height int) (body []strin
 
 // entry returns the line of an entry.
 func (p *painter) entry(it *item, here bool, width int) string {
-	ref := p.marks.now(*it.ref)
+	ref := p.marks.Now(it.Ref())
 	flags := flagLetters(ref)
 	s := plainStyle
 	if ref.Unread() {
 		s = unreadText
 	}
 	text := cursorMark(here) + fit(flags, 3) + " "
-	if row := p.m.rows[keyOf(ref)]; row != nil && row.Parts != nil {
-		if len(flags) > 1 && !here {
-			return p.paint(flagText, text) + p.formatted("", row.Parts, here, listPane, s, width-len(text))
-		}
-		return p.formatted(text, row.Parts, here, listPane, s, width)
-	}
 	if width >= withDate {
 		text += fmt.Sprintf("%*s  ", dateWidth, p.m.o.Date(it.date))
 	}
@@ -378,14 +328,14 @@ func (p *painter) title(k key) string {
 // text returns the title and the lines of the open entry.
 func (p *painter) text(width, height int) (string, []string) {
 	r := &p.page
-	title := " " + strings.TrimLeft(flagLetters(p.marks.now(r.ref))+" ", " ") + p.title(r.key)
+	title := " " + strings.TrimLeft(flagLetters(p.marks.Now(r.ref))+" ", " ") + p.title(r.key)
 	switch {
 	case r.err != nil:
 		return title, p.message(r.err.Error(), badText, width, height)
 	case !r.open():
 		return " ", nil
 	case r.page == nil:
-		return title, []string{fit(" "+p.m.tr("reading…"), width)}
+		return title, []string{fit(" "+p.m.Tr("reading…"), width)}
 	}
 	header := max(0, slices.Index(r.lines, ""))
 	var body []string
@@ -430,7 +380,7 @@ func (p *painter) lastLine() string {
 	case m.input.count != "" || m.input.keys != "":
 		return fit(m.input.count+m.input.keys, p.width)
 	}
-	left, right := p.place(), m.o.Keys.of("help")+" "+m.tr("help")
+	left, right := p.place(), m.o.Keys.of("help")+" "+m.Tr("help")
 	if left == "" && p.width >= 60 {
 		left = p.hints()
 	}
@@ -442,30 +392,30 @@ func (p *painter) place() string {
 	m, page := p.m, p.page.page
 	switch {
 	case m.input.menu != nil:
-		return m.tr(m.input.menu.hint)
+		return m.Tr(m.input.menu.hint)
 	case p.snapshot == nil:
-		return m.trf("reading %s", m.o.Name)
+		return m.Trf("reading %s", m.o.Name)
 	case p.focus == pagePane && page != nil:
-		place := m.tr("all")
+		place := m.Tr("all")
 		if n := len(p.page.lines) - linesOf(p.browser, pagePane); n > 0 {
 			place = fmt.Sprintf("%d%%", p.page.y*100/n)
 		}
 		if n := len(page.Enclosures); n > 0 {
-			place += ", " + m.trf("%d enclosures", n)
+			place += ", " + m.Trf("%d enclosures", n)
 		}
 		if n := len(page.Pictures); n > 0 && m.shown.can() {
-			place += ", " + m.trf("%d pictures", n)
+			place += ", " + m.Trf("%d pictures", n)
 		}
-		if len(m.tasks) > 0 {
-			place = m.tasks.progress() + ", " + place
+		if m.tasks.Len() > 0 {
+			place = m.tasks.Progress() + ", " + place
 		}
 		return place
-	case len(m.tasks) > 0:
-		return m.tasks.progress()
+	case m.tasks.Len() > 0:
+		return m.tasks.Progress()
 	case m.dates.progress != "":
 		return m.dates.progress
 	case p.list.all:
-		return m.tr("read and unread entries")
+		return m.Tr("read and unread entries")
 	}
 	return ""
 }
@@ -473,7 +423,7 @@ func (p *painter) place() string {
 // hints returns the most useful keys for the current pane.
 func (p *painter) hints() string {
 	var hints []string
-	tr := p.m.tr
+	tr := p.m.Tr
 	for _, h := range []struct{ action, what string }{
 		{"open", tr("open")}, {"forward", tr("read on")}, {"next-unread", tr("next unread")}, {"search", tr("search")},
 		{"quit", tr("back")}, {"all", tr("all")},

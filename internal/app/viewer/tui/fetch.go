@@ -193,7 +193,7 @@ func (s *fetching) wind(m *model, d time.Duration) tea.Cmd {
 	}
 	timer := s.timer
 	return m.after(d, thenMsg(func(m *model) tea.Cmd {
-		if timer != s.timer || m.tasks.of(fetchTask) != nil {
+		if timer != s.timer || len(m.tasks.Of(fetchTask)) > 0 {
 			return nil // the end of that fetch winds the timer
 		}
 		return s.begin(m, &fetch{timed: true})
@@ -216,16 +216,16 @@ type fetch struct {
 
 // begin returns the command that makes a fetch, unless one is running.
 func (s *fetching) begin(m *model, f *fetch) tea.Cmd {
-	if m.tasks.of(fetchTask) != nil {
+	if len(m.tasks.Of(fetchTask)) > 0 {
 		m.say("a fetch is running already")
 		return nil
 	}
 	d := m.disk
-	t := m.tasks.begin(&m.world, fetchTask, func(ctx context.Context, progress func(string)) (string, error) {
+	t := m.tasks.Begin(fetchTask, func(ctx context.Context, progress func(string)) (string, error) {
 		return "", f.run(ctx, d, progress)
 	})
-	t.then = func(m *model, err error) tea.Cmd { return s.ended(m, f, err) }
-	return t.run
+	t.Then = func(err error) tea.Cmd { return s.ended(m, f, err) }
+	return t.Await
 }
 
 // run runs lektor-fetch. It leaves out feeds without a subscription.
@@ -272,13 +272,13 @@ func (s *fetching) ended(m *model, f *fetch, err error) tea.Cmd {
 	case err != nil && !started && s.every > 0:
 		s.timer++
 		m.fail(fmt.Errorf("%s: %w",
-			m.tr("lektor-fetch does not start, and nothing is fetched until you press a key for it"), err))
+			m.Tr("lektor-fetch does not start, and nothing is fetched until you press a key for it"), err))
 		return nil
 	case err != nil && len(messages) == 0:
 		m.fail(fmt.Errorf("lektor-fetch: %w", err))
 	case len(messages) > 0:
 		text := strings.TrimPrefix(Plain(f.summary)+"; "+messages[0], "; ")
-		m.status = status{m.trf("%s (%s: all messages)", text, m.o.Keys.of("messages")), err != nil}
+		m.status = status{m.Trf("%s (%s: all messages)", text, m.o.Keys.of("messages")), err != nil}
 	case f.feeds != nil && len(f.feeds) == 0:
 		m.say("you are subscribed to none of these feeds")
 	case !f.timed || f.steps > 0:

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/internal/read/catalog"
 )
 
 // fetches is a lektor-dir whose lektor-fetch is the test.
@@ -60,6 +62,10 @@ func (d *fetches) run(k *desk, args, in string) *fetcherRun {
 
 // pausing is a disk with a paused feed, in a folder with another one and alone in one.
 type pausing struct{ *fetches }
+
+func (d pausing) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
+	return d.names.now(ctx, d)
+}
 
 func (d pausing) Feeds(context.Context) ([]Feed, error) {
 	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"Both"}}, {Hash: "g", Title: "Rests", Folders: []string{"Both", "Alone"}, Paused: true}}, nil

@@ -116,7 +116,7 @@ func showPicture(m *model, c call) tea.Cmd {
 	}
 	drop := m.dropPicture()
 	url := page.Pictures[number]
-	caption := Plain(m.trf("picture %d of %d: %s", number+1, len(page.Pictures), url))
+	caption := Plain(m.Trf("picture %d of %d: %s", number+1, len(page.Pictures), url))
 	p.on, p.number, p.caption = true, number, caption+" …"
 	p.seq++
 	ctx, d, ref, seq, kittyProtocol := m.ctx, m.disk, m.browser.page.ref, p.seq, p.kitty

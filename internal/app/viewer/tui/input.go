@@ -57,7 +57,7 @@ const maxTyped = 1000
 
 // ask shows a prompt for an action.
 func (m *model) ask(label, text, action string) *prompt {
-	label = m.tr(strings.TrimRight(label, " ")) + label[len(strings.TrimRight(label, " ")):]
+	label = m.Tr(strings.TrimRight(label, " ")) + label[len(strings.TrimRight(label, " ")):]
 	m.input.prompt = &prompt{label: label, text: []rune(text), at: len([]rune(text)), action: action}
 	return m.input.prompt
 }

@@ -242,5 +242,5 @@ func nextLayout(m *model, c call) tea.Cmd {
 // saveSetting sets a setting of the screen, at once, and on the disk in the order of the keys.
 func saveSetting(m *model, name, value string) {
 	m.o.Screen.Set(name, value)
-	m.marks.add(&change{kind: settingChange, name: name, query: value})
+	m.marks.Remember(name, value)
 }

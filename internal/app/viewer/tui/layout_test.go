@@ -82,7 +82,7 @@ func TestLayoutRemembered(t *testing.T) {
 	if got, want := drawn(t, k), "feeds 24x22, list 55x12, entry 55x9"; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
-	k.until("saving", func() bool { return len(k.marks.changes) == 0 })
+	k.until("saving", func() bool { return k.marks.Len() == 0 })
 	if got, want := string(d.screen.Text()), "feeds-width=24\nlayout=stacked\nlist-height=12\n"; strings.Join(slices.Sorted(strings.Lines(got)), "") != want {
 		t.Errorf("%q", got)
 	}

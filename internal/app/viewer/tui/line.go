@@ -51,7 +51,7 @@ func readAbove(m *model, _ call) tea.Cmd {
 // readNode marks the entries of the node of the cursor as read, if the user confirms.
 func readNode(m *model, _ call) tea.Cmd {
 	b := &m.browser
-	if b.snapshot == nil || b.snapshot.countsOnly {
+	if b.snapshot == nil || b.snapshot.partial {
 		m.say("the entries are not read yet")
 		return nil
 	}
@@ -59,9 +59,11 @@ func readNode(m *model, _ call) tea.Cmd {
 	if b.list.of.kind == savedNode { // only the list knows the entries
 		refs = listedUnread(m, len(b.list.items))
 	} else {
-		for _, r := range b.snapshot.entries(b.list.of, nil) {
-			if m.marks.unread(*r) && !m.marks.now(*r).Trashed() {
-				refs = append(refs, m.marks.now(*r))
+		for _, e := range b.snapshot.entries(b.list.of, nil) {
+			if m.marks.Unread(e) {
+				if ref := m.marks.Now(e.Ref()); !ref.Trashed() {
+					refs = append(refs, ref)
+				}
 			}
 		}
 		if len(refs) == 0 {
@@ -79,7 +81,7 @@ func randomUnread(m *model, _ call) tea.Cmd {
 	b := &m.browser
 	var unread []int
 	for i, it := range b.list.items {
-		if i != b.list.at && m.marks.unread(*it.ref) {
+		if i != b.list.at && m.marks.Unread(it.Entry) {
 			unread = append(unread, i)
 		}
 	}
@@ -99,8 +101,8 @@ func openAll(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	d := m.disk
-	m.input.confirm(m.trf("open %d entries in the browser?", len(refs)), func() tea.Cmd {
-		return m.tasks.begin(&m.world, m.tr("opening"), func(ctx context.Context, progress func(string)) (string,
+	m.input.confirm(m.Trf("open %d entries in the browser?", len(refs)), func() tea.Cmd {
+		return m.tasks.Begin(m.Tr("opening"), func(ctx context.Context, progress func(string)) (string,
 			error) {
 			var errs []error
 			for i, ref := range refs {
@@ -114,11 +116,11 @@ func openAll(m *model, _ call) tea.Cmd {
 				}
 			}
 			if len(errs) > 0 {
-				return "", errors.New(m.trf("%d of %d entries were not opened: %s", len(errs), len(refs),
+				return "", errors.New(m.Trf("%d of %d entries were not opened: %s", len(errs), len(refs),
 					errs[0].Error()))
 			}
-			return m.trf("%d entries opened", len(refs)), nil
-		}).run
+			return m.Trf("%d entries opened", len(refs)), nil
+		}).Await
 	})
 	return nil
 }
@@ -269,9 +271,6 @@ func runLine(m *model, text string) tea.Cmd {
 		m.apply(m.browser.to(n - 1))
 		return nil
 	}
-	if word := strings.Fields(text); word[0] == "format" && len(word) > 1 { // quotes belong to its template
-		return typeLook(m, call{action: word[0], words: []string{strings.TrimSpace(strings.TrimPrefix(text, word[0]))}})
-	}
 	steps, err := cmdline.Commands(text)
 	if err != nil {
 		m.fail(err)
@@ -335,7 +334,7 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 			return nil
 		}
 	}
-	d, self, name, before := m.disk, m.o.Self, ":"+words[0], m.marks.earlier()
+	d, self, name, before := m.disk, m.o.Self, ":"+words[0], m.marks.Earlier()
 	argv := func(ctx context.Context) ([]string, error) {
 		before()
 		if len(args) > 0 {
@@ -359,24 +358,24 @@ func runCommand(m *model, words []string, err error) tea.Cmd {
 			return startMsg{newCommand(nil, all), name, true}
 		}
 	}
-	t := m.tasks.begin(&m.world, name, showOutput(m, name, argv))
-	t.finish = true // it may change entries
-	return t.run
+	t := m.tasks.Begin(name, showOutput(m, name, argv))
+	t.Finish = true // it may change entries
+	return t.Await
 }
 
 // unknown returns the message about a word that begins no line, with what is meant here by those of newsboat.
 func (w *world) unknown(word string) string {
 	meant := map[string]string{
-		"set":    w.tr("type a line of etc/view/look, as theme dark"),
-		"source": w.tr("reload reads etc/view/look again"),
-		"tag":    w.tr("folders chooses a folder"),
-		"goto":   w.tr("search feed:NAME lists a feed"),
-		"exec":   w.tr("type the action without it"),
+		"set":    w.Tr("type a line of etc/view/look, as theme dark"),
+		"source": w.Tr("reload reads etc/view/look again"),
+		"tag":    w.Tr("folders chooses a folder"),
+		"goto":   w.Tr("search feed:NAME lists a feed"),
+		"exec":   w.Tr("type the action without it"),
 	}[word]
 	if meant == "" {
-		return w.trf("there is no action or command %s", word)
+		return w.Trf("there is no action or command %s", word)
 	}
-	return w.trf("there is no command %s here: %s", word, meant)
+	return w.Trf("there is no command %s here: %s", word, meant)
 }
 
 // showOutput returns the task that runs a command without a terminal, and shows its output: a line
@@ -404,7 +403,7 @@ func showOutput(m *model, name string, argv func(context.Context) ([]string, err
 		case len(lines) == 1:
 			return lines[0], nil
 		case len(lines) == 0:
-			return m.trf("%s: done", name), nil
+			return m.Trf("%s: done", name), nil
 		}
 		return "", nil
 	}

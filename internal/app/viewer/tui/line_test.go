@@ -97,7 +97,7 @@ func TestManyEntries(t *testing.T) {
 	k.await("Title 07")
 	made := func(want ...string) {
 		t.Helper()
-		k.until("the jobs", func() bool { return len(k.marks.changes) == 0 })
+		k.until("the jobs", func() bool { return k.marks.Len() == 0 })
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		slices.Sort(d.marks)

@@ -28,10 +28,6 @@ type Exporter interface {
 	// SaveEntry saves an entry as a file: .txt is text, .html HTML, .eml a mail message. If the file
 	// exists and replace is false, the error is [fs.ErrExist].
 	SaveEntry(ctx context.Context, ref lektordir.Ref, path string, replace bool) error
-	// Download saves an enclosure below a directory as lektor-view save does, and returns its path.
-	// It calls progress repeatedly; total is -1 if it is unknown.
-	Download(ctx context.Context, ref lektordir.Ref, url, dir string, progress func(have, total int64)) (path string,
-		err error)
 	// FilePlayer returns the command that plays a file.
 	FilePlayer(path string) (argv []string, err error)
 	// Bookmarker returns the command that bookmarks an entry.
@@ -80,7 +76,7 @@ func listLinks(m *model, c call) tea.Cmd {
 		return nil
 	}
 	ref := m.browser.page.ref
-	n := &menu{title: "links", hint: m.trf("%s opens, y copies the URL, %s downloads", m.o.Keys.of("open"),
+	n := &menu{title: "links", hint: m.Trf("%s opens, y copies the URL, %s downloads", m.o.Keys.of("open"),
 		m.o.Keys.of("download")), wrap: true,
 		keys: map[string]string{"y": "yank", "w": "download", "D": "download"}}
 	number := 0
@@ -90,7 +86,7 @@ func listLinks(m *model, c call) tea.Cmd {
 		}
 		text := fmt.Sprintf("%3d ", number)
 		if l.kind != "link" {
-			text += m.tr(l.kind) + " "
+			text += m.Tr(l.kind) + " "
 		}
 		n.lines = append(n.lines, text+Plain(l.url))
 	}
@@ -122,7 +118,7 @@ func listLinks(m *model, c call) tea.Cmd {
 			m.say("this is no enclosure")
 			return nil, true
 		}
-		return m.copyText(m.tr("URL"), l.url), true
+		return m.copyText(m.Tr("URL"), l.url), true
 	}
 	m.input.menu = n
 	return nil
@@ -145,7 +141,7 @@ func yank(m *model, c call) tea.Cmd {
 	case "url", "title":
 	case "enclosure":
 		if url, ok := neededEnclosure(m, c); ok {
-			return m.copyText(m.tr("URL of the enclosure"), url)
+			return m.copyText(m.Tr("URL of the enclosure"), url)
 		}
 		return nil
 	default:
@@ -157,7 +153,7 @@ func yank(m *model, c call) tea.Cmd {
 		return nil
 	}
 	ctx, d := m.ctx, m.disk
-	what := map[string]string{"url": m.tr("URL"), "title": m.tr("title")}[form]
+	what := map[string]string{"url": m.Tr("URL"), "title": m.Tr("title")}[form]
 	return func() tea.Msg {
 		text, err := d.Content(ctx, ref, form)
 		if err != nil {
@@ -203,7 +199,7 @@ func (m *model) copyText(what, text string) tea.Cmd {
 	}
 	ctx, d := m.ctx, m.disk
 	m.say("copying")
-	done := m.trf("%s copied", what)
+	done := m.Trf("%s copied", what)
 	return func() tea.Msg { return statusMsg{done, d.Clip(ctx, text)} }
 }
 
@@ -222,8 +218,8 @@ func pipe(m *model, c call) tea.Cmd {
 		}
 		return pipeTo(m, ref, form, words)
 	}
-	label := map[string]string{"text": m.tr("pipe the text to: "), "html": m.tr("pipe the HTML to: "),
-		"url": m.tr("pipe the URL to: ")}[form]
+	label := map[string]string{"text": m.Tr("pipe the text to: "), "html": m.Tr("pipe the HTML to: "),
+		"url": m.Tr("pipe the URL to: ")}[form]
 	m.ask(label, "", "").then = func(m *model, text string) tea.Cmd {
 		words, err := cmdline.Words(text)
 		if err != nil {
@@ -276,8 +272,8 @@ func bookmark(m *model, _ call) tea.Cmd {
 	if !ok {
 		return nil
 	}
-	d, bookmarked := m.disk, m.tr("bookmarked")
-	t := m.tasks.begin(&m.world, m.tr("bookmarking"), func(ctx context.Context, _ func(string)) (string, error) {
+	d, bookmarked := m.disk, m.Tr("bookmarked")
+	t := m.tasks.Begin(m.Tr("bookmarking"), func(ctx context.Context, _ func(string)) (string, error) {
 		argv, err := d.Bookmarker(ctx, ref)
 		if err != nil {
 			return "", err
@@ -285,8 +281,8 @@ func bookmark(m *model, _ call) tea.Cmd {
 		msg := inBackground(d.Environ(ctx, ref), argv, bookmarked)
 		return msg.text, msg.err
 	})
-	t.finish = true
-	return t.run
+	t.Finish = true
+	return t.Await
 }
 
 // inBackground runs a command without the terminal, and returns the first line that it prints, or
@@ -327,7 +323,7 @@ func saveEntry(m *model, c call) tea.Cmd {
 		name := d.SaveName(ctx, ref, dir)
 		return thenMsg(func(m *model) tea.Cmd {
 			if !m.input.waits() {
-				m.ask(m.tr("save entry as: "), name, "").then = func(m *model,
+				m.ask(m.Tr("save entry as: "), name, "").then = func(m *model,
 					path string) tea.Cmd {
 					return saveTo(m, ref, path, false)
 				}
@@ -343,10 +339,10 @@ func saveTo(m *model, ref lektordir.Ref, path string, replace bool) tea.Cmd {
 		return nil
 	}
 	d := m.disk
-	t := m.tasks.begin(&m.world, m.tr("saving"), func(ctx context.Context, _ func(string)) (string, error) {
+	t := m.tasks.Begin(m.Tr("saving"), func(ctx context.Context, _ func(string)) (string, error) {
 		return "", d.SaveEntry(ctx, ref, path, replace)
 	})
-	t.finish, t.then = true, func(m *model, err error) tea.Cmd {
+	t.Finish, t.Then = true, func(err error) tea.Cmd {
 		switch {
 		case err == nil:
 			m.say("saved as %s", path)
@@ -354,11 +350,11 @@ func saveTo(m *model, ref lektordir.Ref, path string, replace bool) tea.Cmd {
 			m.fail(err)
 		case !m.input.waits():
 			m.status = status{}
-			m.input.confirm(m.trf("%s exists already; replace it?", path),
+			m.input.confirm(m.Trf("%s exists already; replace it?", path),
 				func() tea.Cmd { return saveTo(m, ref, path, true) })
 			return ignoreBurst(m) // it comes while the user may type
 		}
 		return nil
 	}
-	return t.run
+	return t.Await
 }

@@ -2,37 +2,27 @@ package tui
 
 import (
 	"context"
-	"hash/maphash"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // item is an entry in a list. It is immutable.
 type item struct {
-	ref  *lektordir.Ref // points into the snapshot
-	feed *feedSnapshot  // the feed of ref; nil in an overview
+	catalog.Entry
 	date time.Time
 	text string // to sort by before the date; "" if the order is by date only
 }
 
-// key is a hash of the feed and the unique name of an entry, which stay the same when its flags
-// change. Maps with it are several times faster than with the names. It is never 0.
-type key uint64
+// key identifies an entry whatever its flags are.
+type key = part.Key
 
-var keySeed = sync.OnceValue(maphash.MakeSeed)
-
-func keyOf(r lektordir.Ref) key {
-	var h maphash.Hash
-	h.SetSeed(keySeed())
-	h.WriteString(r.Feed)
-	h.WriteByte('/')
-	h.WriteString(r.Unique)
-	return key(h.Sum64() | 1)
-}
+func keyOf(r lektordir.Ref) key { return part.KeyOf(r) }
 
 // listSpec specifies the entries of a list and their order.
 type listSpec struct {
@@ -95,29 +85,24 @@ func (w *listWork) make(ctx context.Context, partial func([]*item)) (*sortedList
 func (w *listWork) again() bool { return w.old != nil && w.old.listSpec == w.listSpec }
 
 // unread removes read entries, unless the list includes them or they are in readHere.
-func (w *listWork) unread(refs []*lektordir.Ref) []*lektordir.Ref {
+func (w *listWork) unread(entries []catalog.Entry) []catalog.Entry {
 	if w.includesRead() {
-		return refs
+		return entries
 	}
-	return slices.DeleteFunc(refs, func(r *lektordir.Ref) bool { return !r.Unread() && !w.readHere[keyOf(*r)] })
+	return slices.DeleteFunc(entries, func(e catalog.Entry) bool {
+		return !e.Unread() && (len(w.readHere) == 0 || !w.readHere[e.ID()])
+	})
 }
 
 // update returns the old list with the entries of changed feeds replaced. While a fetcher
 // delivers, update sorts the entries of a few feeds instead of all. It returns nil if sorting all
 // entries is faster.
 func (w *listWork) update(ctx context.Context) *sortedList {
-	changed := map[*feedSnapshot]bool{} // as they were, and as they are
+	changed := map[string]bool{}
 	n := 0
-	for hash, f := range w.snapshot.feeds {
-		if w.old.snapshot.feeds[hash] != f {
-			changed[f] = true
-			n += f.All
-		}
-	}
-	for hash, f := range w.old.snapshot.feeds {
-		if w.snapshot.feeds[hash] != f {
-			changed[f] = true
-		}
+	for _, f := range w.snapshot.names.Since(w.old.snapshot.names) {
+		changed[f.Hash] = true
+		n += f.Shown
 	}
 	if n > len(w.old.items)/2 {
 		return nil
@@ -126,7 +111,7 @@ func (w *listWork) update(ctx context.Context) *sortedList {
 	fresh := list.items
 	items := make([]*item, 0, len(w.old.items)+len(fresh))
 	for _, it := range w.old.items {
-		if changed[it.feed] {
+		if changed[it.Feed.Hash] {
 			continue
 		}
 		for len(fresh) > 0 && compareItems(fresh[0], it, w.order) < 0 {
@@ -149,23 +134,19 @@ const (
 
 // sorted returns the list of these entries. If the texts to sort by take long, provisional gets
 // the entries by date meanwhile; it may be nil.
-func (w *listWork) sorted(ctx context.Context, refs []*lektordir.Ref, provisional func([]*item)) *sortedList {
+func (w *listWork) sorted(ctx context.Context, entries []catalog.Entry, provisional func([]*item)) *sortedList {
 	within := datesWithin
 	if w.again() {
 		within = arrivalsWithin
 	}
 	soon, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	dates, dated := w.disk.Dates(soon, refs)
+	dates, dated := w.disk.Dates(soon, entries)
 	list := &sortedList{listSpec: w.listSpec, snapshot: w.snapshot, dated: dated}
 	sort := func(texts []string, o order) []*item {
-		all, items := make([]item, len(refs)), make([]*item, len(refs))
-		var feed *feedSnapshot
+		all, items := make([]item, len(entries)), make([]*item, len(entries))
 		for i, t := range dates {
-			if feed == nil || feed.Hash != refs[i].Feed {
-				feed = w.snapshot.feeds[refs[i].Feed]
-			}
-			all[i] = item{ref: refs[i], feed: feed, date: t}
+			all[i] = item{Entry: entries[i], date: t}
 			if texts != nil {
 				all[i].text = texts[i]
 			}
@@ -177,7 +158,7 @@ func (w *listWork) sorted(ctx context.Context, refs []*lektordir.Ref, provisiona
 	if provisional != nil && w.by != byDate.by {
 		defer time.AfterFunc(datesWithin, func() { provisional(sort(nil, byDate)) }).Stop()
 	}
-	list.items = sort(w.texts(ctx, refs), w.order)
+	list.items = sort(w.texts(ctx, entries), w.order)
 	return list
 }
 
@@ -195,19 +176,19 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 	if err != nil {
 		return nil, err
 	}
-	refs := w.snapshot.entries(w.of, nil)
+	entries := w.snapshot.entries(w.of, nil)
 	if w.of.kind == savedNode && w.query == "" && !query.State {
-		refs = w.unread(refs) // as ls does, unless the query has a term about flags
+		entries = w.unread(entries) // as ls does, unless the query has a term about flags
 	}
 	if found, ok := query.Find(ctx); ok {
 		in := make(map[key]bool, len(found))
 		for _, r := range found {
 			in[keyOf(r)] = true
 		}
-		return w.sorted(ctx, slices.DeleteFunc(refs, func(r *lektordir.Ref) bool { return !in[keyOf(*r)] }), partial),
-			nil
+		entries = slices.DeleteFunc(entries, func(e catalog.Entry) bool { return !in[e.ID()] })
+		return w.sorted(ctx, entries, partial), nil
 	}
-	list := w.sorted(ctx, refs, nil)
+	list := w.sorted(ctx, entries, nil)
 	var found []*item
 	shown := time.Now()
 	for part := range slices.Chunk(list.items, searchChunk) {
@@ -216,7 +197,7 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 		}
 		refs := make([]lektordir.Ref, len(part))
 		for i, it := range part {
-			refs[i] = *it.ref
+			refs[i] = it.Ref()
 		}
 		for i, matches := range query.Match(ctx, refs) {
 			if matches {
@@ -230,4 +211,12 @@ func (w *listWork) search(ctx context.Context, partial func([]*item)) (*sortedLi
 	}
 	list.items = found
 	return list, nil
+}
+
+// overlay returns the rows of a list without entries that are being trashed.
+func overlay(q *work.Queue, rows []*item) []*item {
+	if !q.Trashing() {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(it *item) bool { return q.Trashed(it.Entry) })
 }

@@ -1,15 +1,19 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -17,11 +21,18 @@ import (
 type dated struct {
 	*memory
 	byFeed map[string][]lektordir.Ref
+	titles map[string]string // by hash; those of others are the hash
+}
+
+func (d dated) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
+	return d.names.now(ctx, d)
 }
 
 func (d dated) Feeds(context.Context) (feeds []Feed, err error) {
 	for hash := range d.byFeed {
-		feeds = append(feeds, foldered(hash))
+		f := foldered(hash)
+		f.Title = cmp.Or(d.titles[hash], f.Title)
+		feeds = append(feeds, f)
 	}
 	return feeds, nil
 }
@@ -32,13 +43,14 @@ func foldered(hash string) Feed {
 	return Feed{Hash: hash, Title: hash, Folders: [][]string{nil, {"A"}, {"A / B", "C"}}[n%3]}
 }
 
-func (d dated) List(_ context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
+func (d dated) List(context.Context) (map[string][]lektordir.Ref, error) {
 	return maps.Clone(d.byFeed), nil
 }
 
-func (dated) Dates(_ context.Context, refs []*lektordir.Ref) ([]time.Time, bool) {
-	dates := make([]time.Time, len(refs))
-	for i, r := range refs {
+func (dated) Dates(_ context.Context, entries []catalog.Entry) ([]time.Time, bool) {
+	dates := make([]time.Time, len(entries))
+	for i, e := range entries {
+		r := e.Ref()
 		sum := 0
 		for _, c := range r.Feed + r.Unique {
 			sum = sum*7 + int(c)
@@ -51,7 +63,7 @@ func (dated) Dates(_ context.Context, refs []*lektordir.Ref) ([]time.Time, bool)
 // An updated list equals a list that is made anew, after random arrivals, marks and removals, for
 // every kind of list.
 func TestListingWith(t *testing.T) {
-	d := dated{newMemory(0), map[string][]lektordir.Ref{}}
+	d := dated{newMemory(0), map[string][]lektordir.Ref{}, nil}
 	close(d.gate)
 	random := rand.New(rand.NewPCG(1, 2))
 	feed := func(i int) string { return fmt.Sprintf("f%d", i) }
@@ -69,18 +81,20 @@ func TestListingWith(t *testing.T) {
 	updates := 0
 	for range 300 {
 		keep := map[key]bool{}
-		empty := func() *snapshot { return &snapshot{feeds: map[string]*feedSnapshot{}} }
-		put := func(s *snapshot, hash string, refs []lektordir.Ref) {
-			d.byFeed[hash] = refs
-			s.put(hash, slices.Clone(refs))
-		}
-		s := empty()
+		titles := map[string]string{}
 		clear(d.byFeed)
 		for i := range 12 {
-			s.feeds[feed(i)] = newFeedSnapshot(foldered(feed(i)))
-			put(s, feed(i), some(feed(i)))
+			d.byFeed[feed(i)] = some(feed(i))
 		}
-		s.arrange()
+		d.titles = titles
+		read := func(old *snapshot) *snapshot {
+			names, err := d.Now(t.Context(), catalog.Part{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return newSnapshot(old, names, nil)
+		}
+		s := read(nil)
 		spec := listSpec{of: s.nodes[random.IntN(len(s.nodes))].id, all: random.IntN(2) == 0, order: order{by: entryOrders[random.IntN(len(entryOrders))], down: random.IntN(2) == 0}}
 		work := func(s *snapshot, old *sortedList) *listWork {
 			return &listWork{listSpec: spec, disk: d, snapshot: s, readHere: keep, old: old}
@@ -94,36 +108,30 @@ func TestListingWith(t *testing.T) {
 		}
 		l := list(s)
 		for range 5 {
-			next := empty()
-			for hash, f := range s.feeds {
-				next.feeds[hash] = f
-			}
 			for range random.IntN(3) {
-				switch i := random.IntN(13); { // the feed may be new
+				hash := feed(random.IntN(13)) // the feed may be new
+				switch old, ok := d.byFeed[hash]; {
 				case random.IntN(5) == 0:
-					delete(next.feeds, feed(i))
-					delete(d.byFeed, feed(i))
-				case random.IntN(2) == 0 && next.feeds[feed(i)] != nil:
+					delete(d.byFeed, hash)
+				case random.IntN(2) == 0 && ok:
 					// Entries arrive, and maybe the feed has another title.
-					hash := feed(i)
-					if f := foldered(hash); random.IntN(3) == 0 {
-						f.Title = feed(random.IntN(12))
-						next.feeds[hash] = newFeedSnapshot(f)
+					if random.IntN(3) == 0 {
+						titles[hash] = feed(random.IntN(12))
 					}
-					refs := slices.Clone(d.byFeed[hash])
+					refs := slices.Clone(old)
 					for _, r := range some(hash) {
 						if !slices.ContainsFunc(refs, func(old lektordir.Ref) bool { return old.Unique == r.Unique }) {
 							refs = append(refs, r)
 						}
 					}
-					put(next, hash, refs)
+					d.byFeed[hash] = refs
 				default:
-					put(next, feed(i), some(feed(i)))
+					d.byFeed[hash] = some(hash)
 				}
 			}
-			next.arrange()
+			next := read(s)
 			for _, it := range l.items[:len(l.items)/3] {
-				keep[keyOf(*it.ref)] = true
+				keep[it.ID()] = true
 			}
 			before := slices.Clone(l.items)
 			want := list(next)
@@ -137,12 +145,20 @@ func TestListingWith(t *testing.T) {
 					t.Fatalf("%+v: %d items, not %d", spec, len(got.items), len(want.items))
 				}
 			}
-			l, s = want, next
-			// The tally of the snapshot is that of the disk.
-			read, err := newSnapshot(t.Context(), d, nil)
-			if err != nil || read.all != s.all {
-				t.Fatalf("%+v, not %+v, %v", read.all, s.all, err)
+			// A snapshot that was updated equals one that is made anew.
+			if anew := newSnapshot(nil, next.names, nil); !reflect.DeepEqual(anew, next) {
+				t.Fatalf("%+v, not %+v", next, anew)
 			}
+			var sum entrystore.Tally
+			for _, refs := range d.byFeed {
+				for _, r := range refs {
+					sum.Add(r)
+				}
+			}
+			if next.all != sum {
+				t.Fatalf("%+v, not %+v", next.all, sum)
+			}
+			l, s = want, next
 		}
 	}
 	if updates < 500 {

@@ -17,7 +17,6 @@ func lookActions() []action {
 		{"layout", 1, "the next layout: auto, two, three or stacked", "", nextLayout},
 		{"theme", 1, "the next theme: default, dark or light", "", nextTheme},
 		{"color", variadic, "set a color for now, as a line of etc/view/look", "", typeLook},
-		{"format", variadic, "set the text of a line for now, as a line of etc/view/look", "", typeLook},
 		{"folders", 0, "choose a folder from a menu", "ls folder:NAME",
 			func(m *model, _ call) tea.Cmd { return chooseNode(m, folderNode, &menu{title: "the folders"}) }},
 		{"queries", 0, "choose a saved query from a menu", "ls query:NAME",
@@ -32,7 +31,7 @@ func chooseNode(m *model, kind nodeKind, n *menu) tea.Cmd {
 		found = slices.DeleteFunc(slices.Clone(s.nodes), func(n node) bool { return n.kind != kind })
 	}
 	if len(found) == 0 {
-		m.say("%s: there are none", m.tr(n.title))
+		m.say("%s: there are none", m.Tr(n.title))
 		return nil
 	}
 	for _, node := range found {
@@ -45,7 +44,7 @@ func chooseNode(m *model, kind nodeKind, n *menu) tea.Cmd {
 		return nil
 	})
 	m.input.menu = n
-	n.hint = m.trf("%s lists the entries, other keys close the menu", m.o.Keys.of("open"))
+	n.hint = m.Trf("%s lists the entries, other keys close the menu", m.o.Keys.of("open"))
 	return nil
 }
 
@@ -118,7 +117,6 @@ func readLook(m *model) tea.Cmd {
 			m.o.Look = look
 			look.use(m.o.Screen.Get(themeSetting), m.o.NoColor)
 			m.browser.shape = newShape(m.o.Screen, look.layout)
-			clear(m.rows)
 			if len(look.Errs) > 0 {
 				m.fail(look.Errs[0])
 			}

@@ -1,12 +1,9 @@
 package tui
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
 // Wrong lines are reported, and the others are used.
@@ -24,11 +21,8 @@ func TestParseLook(t *testing.T) {
 		{"color unread #12345", `line 1: "#12345" is neither`},
 		{"color unread red on", "line 1: a color is missing after on"},
 		{"color unread on bold", `line 1: "bold" is neither`},
-		{"format entry {{.date}} {{.title}}", ""},
-		{"format entry {{.flags}}", `line 1: there is no field "flags"; fields are date, feed, title, url,`},
-		{"format entry {{.title", "line 1: unclosed action; a template looks like"},
-		{"format feed {{.unread}} {{.title | trunc 10}}", ""},
-		{"format subject {{.title}}", `line 1: there is no line "subject"`},
+		{"color text red", `line 1: there is no element "text"`},
+		{"format entry {{.title}}", "line 1: a line is theme NAME"},
 		{"colour unread red", "line 1: a line is theme NAME"},
 		{"theme \xff", "line 1: the line is not UTF-8"},
 	} {
@@ -70,53 +64,20 @@ func TestThemes(t *testing.T) {
 	}
 }
 
-// Lines with a format are as wide as without, and no escape of a feed gets to the screen.
-func TestFormats(t *testing.T) {
-	d := newMemory(30)
+// A theme from the key stays when the file of the look is read again.
+func TestReload(t *testing.T) {
+	d := newMemory(3)
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
-	k.await("Title 29")
-	text := "format feed <dim>({{.title}})<right><feed>{{.unread}}!\nformat list-title {{.name}}: {{.line}} of {{.lines}}\nformat feeds-title {{.unread}} new\nformat entry-title {{.title}}: {{.flags}}\n"
-	k.o.Look = ParseLook("look", []byte(text))
+	k.await("Title 02")
+	k.o.Look = ParseLook("look", []byte("color unread 12\n"))
 	k.o.Look.use("", false)
-	for _, n := range k.browser.snapshot.nodes {
-		n.title = "\x1b[31mred\x9b1m\n\u202eline"
-		for _, part := range k.o.Look.feed(&n) {
-			if termsafe.Unsafe(part.text) || strings.Contains(part.text, "\n") {
-				t.Errorf("%q", part.text)
-			}
-		}
-	}
-	for k1, row := range k.rows {
-		row.Parts = []Part{{style: dimText, text: "date "}, {text: row.Title}, {style: feedStyle, right: true, text: "right"}}
-		k.rows[k1] = row
-	}
-	k.press("l")
-	screen := k.View().Content
-	for _, want := range []string{"\x1b[2m(Flagged)\x1b[m", "\x1b[36m0!\x1b[m"} {
-		if !strings.Contains(screen, want) {
-			t.Errorf("no %q in\n%s", want, screen)
-		}
-	}
-	k.press("enter")
-	k.await("Title 29: ")
-	for range layouts {
-		for _, focus := range []paneKind{feedsPane, listPane, pagePane} {
-			k.browser.focus = focus
-			drawn(t, k)
-		}
-		k.press("v")
-	}
-	k.browser.focus = listPane
-	if s := k.shows(); !strings.Contains(s, "All: 1 of 30") || !strings.Contains(s, "29 new") && !strings.Contains(s, "30 new") || !regexp.MustCompile(`(?m)N +date Title 2\d +right$`).MatchString(s) {
-		t.Errorf("%s", s)
-	}
 	k.press("T")
-	if k.o.Look.theme != "dark" || k.o.Screen.Get("theme") != "dark" {
+	if k.o.Look.theme != "dark" || k.o.Screen.Get("theme") != "dark" || k.o.Look.sgr[unreadText] != "38;5;12" {
 		t.Error(k.o.Look.theme)
 	}
 	k.press("R")
-	k.until("the file of the look", func() bool { return k.o.Look.feed == nil })
+	k.until("the file of the look", func() bool { return k.o.Look.sgr[unreadText] != "38;5;12" })
 	if k.o.Look.theme != "dark" {
 		t.Error(k.o.Look.theme)
 	}
@@ -124,8 +85,7 @@ func TestFormats(t *testing.T) {
 
 func FuzzParseLook(f *testing.F) {
 	for _, s := range []string{
-		"theme dark\nlayout three\ncolor cursor black on 12 bold\nformat entry <feed>{{.feed | pad 9}}<right>{{.date}}\n",
-		"color link #00ff00 underline\nformat feed {{range .title}}{{.}}{{end}}\n", "format list-title {{.name}} {{with .query}}/{{.}}{{end}}", "format feed <", "\xff",
+		"theme dark\nlayout three\ncolor cursor black on 12 bold\n", "color link #00ff00 underline\n", "color text red", "\xff",
 	} {
 		f.Add([]byte(s))
 	}
@@ -142,28 +102,5 @@ func FuzzParseLook(f *testing.F) {
 		if !slices.Contains(themes, l.theme) || l.layout != "" && !slices.Contains(layouts, l.layout) {
 			t.Fatalf("%q %q", l.theme, l.layout)
 		}
-		if l.feed != nil && !strings.Contains(string(text), "printf") && len(text) < 1000 {
-			for _, part := range l.feed(&node{title: "\x1b[31m\u202e\n", unread: 3}) {
-				if termsafe.Unsafe(part.text) || strings.ContainsAny(part.text, "\n\t") {
-					t.Fatalf("%q", part.text)
-				}
-			}
-		}
 	})
-}
-
-// A wrong line leaves the format of an earlier one. A template that fails for one line says so in
-// that line only.
-func TestFormatFails(t *testing.T) {
-	l := ParseLook("look", []byte("format feed {{slice .title 2}}\nformat feed {{.nosuch}}\n"))
-	if len(l.Errs) != 1 || l.feed == nil {
-		t.Fatalf("%v", l.Errs)
-	}
-	for _, c := range []struct{ title, want string }{
-		{"abc", "c"}, {"a", "executing"}, {"abcd", "cd"}, {"", "executing"}, {"xyz", "z"},
-	} {
-		if parts := l.feed(&node{title: c.title}); !strings.HasPrefix(parts[0].text, c.want) {
-			t.Errorf("%q: %q", c.title, parts[0].text)
-		}
-	}
 }

@@ -95,7 +95,7 @@ func (p *painter) menu(n *menu, height int) []string {
 	if n.choose != nil {
 		n.y = window(n.y, n.at, len(n.lines), height)
 	}
-	lines := []string{p.paint(titleStyle, fit(" "+p.m.tr(n.title), p.width))}
+	lines := []string{p.paint(titleStyle, fit(" "+p.m.Tr(n.title), p.width))}
 	if n.wrap {
 		return append(lines, p.wrapped(n, height)...)
 	}
@@ -149,9 +149,9 @@ func help(m *model, _ call) tea.Cmd {
 	for _, pane := range append([]string{here, ""},
 		slices.DeleteFunc(slices.Clone(panes), func(s string) bool { return s == here })...) {
 		for _, g := range groups() {
-			title := m.tr(g.title)
+			title := m.Tr(g.title)
 			if pane != "" {
-				title = m.trf("only in: %s", pane) + ", " + title
+				title = m.Trf("only in: %s", pane) + ", " + title
 			}
 			lines := []string{title + ":"}
 			for _, at := range k.order {
@@ -166,9 +166,9 @@ func help(m *model, _ call) tea.Cmd {
 			}
 		}
 	}
-	source := m.trf("Keys of your own go into %s.", m.o.KeysFile)
+	source := m.Trf("Keys of your own go into %s.", m.o.KeysFile)
 	if m.o.KeysSet != "" {
-		source = m.trf("These are the keys of the set %s.", m.o.KeysSet)
+		source = m.Trf("These are the keys of the set %s.", m.o.KeysSet)
 	}
 	n.lines = append(n.lines, Plain(source))
 	for _, err := range slices.Concat(k.Errs, m.o.Look.Errs) {
@@ -184,7 +184,7 @@ func messages(m *model, _ call) tea.Cmd {
 		m.say("there were no messages")
 		return nil
 	}
-	m.input.menu = textMenu(m, m.tr("messages, the newest first"), m.input.messages)
+	m.input.menu = textMenu(m, m.Tr("messages, the newest first"), m.input.messages)
 	return nil
 }
 
@@ -220,7 +220,7 @@ func helpText(m *model, b binding) string {
 	if !ok || len(b) > 1 || len(b[0].words) > 0 {
 		return b.String()
 	}
-	text := m.tr(a.help)
+	text := m.Tr(a.help)
 	if a.command != "" {
 		text += "  (" + a.command + ")"
 	}
@@ -234,7 +234,7 @@ type question struct {
 }
 
 // line returns the question for the last line.
-func (q *question) line(w *world) string { return w.tr(q.text) + " (y/n) " }
+func (q *question) line(w *world) string { return w.Tr(q.text) + " (y/n) " }
 
 // confirm asks a question that y answers with yes, and any other key with no.
 func (in *input) confirm(text string, yes func() tea.Cmd) {

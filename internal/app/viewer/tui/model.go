@@ -10,15 +10,15 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"golang.org/x/text/message"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/values"
-	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -28,9 +28,9 @@ type model struct {
 	world
 	jobs
 	browser   browser
-	marks     marks
+	marks     work.Queue
 	dates     learning
-	tasks     tasks
+	tasks     work.Tasks
 	downloads downloads
 	fetching  fetching
 	rows      map[key]*Row // nil while the row is being read
@@ -53,18 +53,16 @@ type jobs struct {
 
 // world holds everything outside the model. It does not change while the program runs.
 type world struct {
-	ctx          context.Context
-	disk         Disk
-	o            *Options
-	texts        *message.Printer
+	ctx  context.Context
+	disk Disk
+	o    *Options
+	*texts.Printer
 	terminal     *tty
 	send         func(tea.Msg)
 	program      *tea.Program // nil in tests
-	began        time.Time    // when the first scan began
 	retry        time.Duration
 	after        func(time.Duration, tea.Msg) tea.Cmd // sends a message after a delay
-	queue        *changeQueue
-	awaitChanges func() tea.Msg // waits for changes of the lektor-dir
+	awaitChanges func() tea.Msg                       // waits for changes of the lektor-dir
 }
 
 // status is the message in the last line.
@@ -88,28 +86,12 @@ type learning struct {
 
 // The requests of the three jobs.
 type (
-	scanRequest struct {
-		changed changedFeeds
-		feeds   []Feed // nil if the feeds have to be read
-	}
 	listRequest struct{ keepOldRows bool }
 	pageRequest struct{ width int }
 )
 
 // The results of the three jobs, and the other messages of the model.
 type (
-	overviewMsg struct {
-		overview *Overview
-		glance   bool // the overview of Glance
-		err      error
-	}
-	snapshotMsg struct {
-		snapshot *snapshot
-		request  *scanRequest
-		took     time.Duration
-		err      error
-	}
-	scanMsg struct{} // the next scan may begin
 	listMsg struct {
 		id      int
 		request *listRequest
@@ -133,7 +115,6 @@ type (
 		done     bool
 		err      error
 	}
-	changedMsg struct{ feeds map[string]bool }
 	suspendMsg struct{}
 	redrawMsg  struct{}
 	// thenMsg is called on the UI goroutine, after work in the background.
@@ -157,10 +138,11 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 		o.Getenv = os.Getenv
 	}
 	o.Report = cmp.Or(o.Report, cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report)
-	m := &model{world: world{ctx: ctx, disk: d, o: o, texts: newTexts(o.Getenv), terminal: newTTY(o.Out, o.Plain),
-		began: time.Now(), retry: retry, after: sendLater, queue: newChangeQueue()}}
-	m.awaitChanges = func() tea.Msg { return m.queue.wait(ctx) }
-	m.marks.world = &m.world
+	m := &model{world: world{ctx: ctx, disk: d, o: o, Printer: texts.New(o.Getenv), terminal: newTTY(o.Out, o.Plain),
+		retry: retry, after: sendLater}}
+	m.awaitChanges = func() tea.Msg { return changesOf(ctx, d) }
+	env := &work.Env{Ctx: ctx, Disk: d, Printer: m.Printer, Send: func(msg tea.Msg) { m.send(msg) }}
+	m.marks.Env, m.tasks.Env = env, env
 	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}},
 		list: list{listSpec: listSpec{order: byDate}, readHere: map[key]bool{}}, textMost: o.Width,
 		shape: newShape(o.Screen, o.Look.layout)}
@@ -171,7 +153,7 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 		m.voice = &voice{out: o.Out, hold: hold}
 		m.browser.single = true
 	}
-	m.scan.next = &scanRequest{changed: changedFeeds{"": atOnce}}
+	m.requestScan(nil)
 	o.Keys.pane = func() string {
 		if m.input.menu != nil {
 			return panes[menuPane]
@@ -189,19 +171,9 @@ func sendLater(d time.Duration, msg tea.Msg) tea.Cmd {
 	return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 }
 
-// firstRows is the number of entries in an overview: enough to read and to page through until
-// all entries are listed.
-const firstRows = 200
-
-// Init returns the command that glances at the lektor-dir. The first scan waits for the overview
-// that follows.
+// Init returns the command that begins to read the lektor-dir.
 func (m *model) Init() tea.Cmd {
-	m.scan.state = running
-	ctx, d := m.ctx, m.disk
-	return guarded(tea.Batch(m.askGraphics(), m.fetching.settings(m), func() tea.Msg {
-		o, err := d.Glance(ctx, firstRows)
-		return overviewMsg{o, true, err}
-	}))
+	return guarded(tea.Batch(m.askGraphics(), m.fetching.settings(m), m.beginScan()))
 }
 
 // Update handles a message, and then starts the jobs that the message requested.
@@ -221,7 +193,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.input.keep(m.status.text)
 	}
 	m.browser.follow()
-	return m, guarded(tea.Batch(cmd, m.marks.begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(),
+	return m, guarded(tea.Batch(cmd, m.marks.Begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(),
 		m.voice.speak(m, msg)))
 }
 
@@ -246,7 +218,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case suspendMsg:
 		return suspend(m, call{})
 	case overviewMsg:
-		return m.takeOverview(msg)
+		m.takeOverview(msg)
 	case snapshotMsg:
 		return m.takeSnapshot(msg)
 	case scanMsg:
@@ -266,12 +238,12 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		return m.start(msg)
 	case thenMsg:
 		return msg(m)
-	case changeMsg:
-		return m.takeChanges(msg.change)
+	case work.Ended:
+		return m.takeChanges(msg)
 	case changedMsg:
-		m.requestScan(changedSince(m.scan.id, msg.feeds))
+		m.requestScan(nil)
 		return m.awaitChanges
-	case taskMsg:
+	case work.TaskMsg:
 		return takeTask(m, msg)
 	case statusMsg:
 		m.status.end(status{Plain(msg.text), false})
@@ -287,7 +259,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 // apply carries out the effects of a change of the browser.
 func (m *model) apply(e effects) {
 	if e.say != "" {
-		m.status = status{m.tr(e.say), false}
+		m.status = status{m.Tr(e.say), false}
 	}
 	if e.list {
 		m.browser.list.complete = false
@@ -307,7 +279,7 @@ const frame = time.Second / framesPerSecond
 
 // say shows a message in the last line.
 func (m *model) say(format string, args ...any) {
-	m.status = status{m.trf(format, args...), false}
+	m.status = status{m.Trf(format, args...), false}
 }
 
 // hintMark is between an error and its hint, as between the messages of lektor-fetch.
@@ -319,150 +291,13 @@ func (m *model) fail(err error) {
 		err = fmt.Errorf("%w%s%s", err, hintMark, hint.Hint)
 	}
 	if m.ctx.Err() == nil {
-		m.status = status{m.tr(err.Error()), true}
+		m.status = status{m.Tr(err.Error()), true}
 	}
 }
-
-// retry is the delay before a failed scan or watch is tried again.
-const retry = 5 * time.Second
 
 // pause is the least delay between two scans, so that one scan sees many arrivals. It is also
 // the least interval between two progress messages.
 const pause = 100 * time.Millisecond
-
-// restBetween returns the delay between a scan and the next, after the scan and its list took so
-// long. While a fetcher delivers, one scan would otherwise follow the other, and the kernel lets a
-// program wait for a processor that has just used its share, so that a key would wait.
-func restBetween(took time.Duration) time.Duration { return min(max(pause, 9*took), time.Second) }
-
-// takeOverview shows an overview. After that of Glance it returns the command that reads the
-// other, and after this one it allows the first scan to begin.
-func (m *model) takeOverview(msg overviewMsg) tea.Cmd {
-	if msg.err != nil {
-		m.fail(msg.err)
-	}
-	if msg.overview != nil {
-		showOverview(m, msg.overview)
-	}
-	if !msg.glance {
-		m.scan.end()
-		return nil
-	}
-	ctx, d := m.ctx, m.disk
-	return func() tea.Msg {
-		o, err := d.Overview(ctx, firstRows)
-		return overviewMsg{o, false, err}
-	}
-}
-
-// showOverview shows an overview. Entries among which the user has moved the cursor stay.
-func showOverview(m *model, o *Overview) {
-	b := &m.browser
-	if old := b.snapshot; old == nil {
-		m.scan.next.feeds = o.Feeds
-	} else {
-		o.Feeds, o.Saved = m.scan.next.feeds, old.saved
-	}
-	first := b.snapshot == nil
-	b.showSnapshot(countsSnapshot(o))
-	if first {
-		m.apply(b.choose(id{kind: allNode}))
-	} else if b.focus != feedsPane || b.list.of.kind != allNode || b.list.query != "" {
-		return
-	}
-	var items []*item
-	for _, e := range o.Newest {
-		items = append(items, &item{ref: &e.Ref, date: e.Date})
-		m.rows[keyOf(e.Ref)] = &e.Row
-	}
-	b.takeProvisional(items)
-}
-
-// requestScan requests a scan of feeds.
-func (m *model) requestScan(changed changedFeeds) {
-	if m.scan.next == nil {
-		m.scan.next = &scanRequest{changed: changedFeeds{}}
-	}
-	m.scan.next.changed.add(changed)
-}
-
-// beginScan returns the command that makes a new snapshot, nil if no scan is requested or one
-// is running.
-func (m *model) beginScan() tea.Cmd {
-	ctx, r, id := m.scan.begin(m.ctx)
-	if r == nil {
-		return nil
-	}
-	m.marks.scanBegins(id)
-	d, old := m.disk, m.browser.snapshot
-	if !r.changed.all() && old != nil && !old.countsOnly {
-		var later changedFeeds
-		if r.changed, later = old.part(r.changed, m.marks.touches); len(later) > 0 {
-			m.requestScan(later)
-		}
-	}
-	return func() tea.Msg {
-		began := time.Now()
-		var s *snapshot
-		var work workers.Group
-		if r.feeds != nil {
-			// Load the dates of the index too, so that the entries of the overview keep their
-			// places in the first list.
-			work.Go(func() error {
-				_ = d.Learn(ctx, nil, func(string, int, int) {})
-				return nil
-			})
-		}
-		work.Go(func() (err error) {
-			if r.changed.all() || old == nil || old.countsOnly {
-				s, err = newSnapshot(ctx, d, r.feeds)
-			} else {
-				s, err = old.with(ctx, d, slices.Sorted(maps.Keys(r.changed)))
-			}
-			return err
-		})
-		err := work.Wait()
-		if err == nil {
-			s.scan = id
-		}
-		return snapshotMsg{s, r, time.Since(began), err}
-	}
-}
-
-// takeSnapshot shows a snapshot, and requests the list again if it may have changed. After an
-// error the old snapshot stays on the screen and the scan is repeated after m.retry. The error is
-// shown once, until a scan succeeds.
-func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
-	if msg.err != nil {
-		if m.failure == (status{}) {
-			m.fail(msg.err)
-			m.failure = m.status
-		}
-		m.requestScan(msg.request.changed)
-		return m.after(m.retry, scanMsg{})
-	}
-	if m.status == m.failure {
-		m.status = status{}
-	}
-	m.failure = status{}
-	b := &m.browser
-	old := b.snapshot
-	first := old == nil || old.countsOnly
-	b.showSnapshot(msg.snapshot)
-	switch {
-	case old == nil:
-		m.apply(b.choose(id{kind: allNode}))
-	case first || msg.request.changed.all() || b.listHas(msg.request.changed):
-		m.listAgain()
-	case m.lister.state == idle && m.lister.next == nil: // else a change may be in the list that is being made
-		m.marks.listed(msg.snapshot.scan)
-	}
-	next := m.after(restBetween(msg.took+m.listTook), scanMsg{})
-	if first {
-		return tea.Batch(next, m.watch, m.awaitChanges)
-	}
-	return next
-}
 
 // listAgain requests the same list again after a change. It does not cancel a list that is
 // being made, because no list would be complete while entries keep arriving.
@@ -477,7 +312,7 @@ func (m *model) listAgain() {
 // list is being made, or the entries are not listed yet.
 func (m *model) beginList() tea.Cmd {
 	b := &m.browser
-	if b.snapshot == nil || b.snapshot.countsOnly {
+	if b.snapshot == nil {
 		return nil
 	}
 	ctx, r, id := m.lister.begin(m.ctx)
@@ -491,7 +326,7 @@ func (m *model) beginList() tea.Cmd {
 	w.progress = func(done, total int) {
 		if now := time.Now(); now.Sub(sent) > pause {
 			sent = now
-			send(learnMsg{progress: m.trf("sorting by %s: %d of %d", w.by, done, total)})
+			send(learnMsg{progress: m.Trf("sorting by %s: %d of %d", w.by, done, total)})
 		}
 		if done == total {
 			send(learnMsg{})
@@ -522,9 +357,13 @@ func (m *model) takeList(msg listMsg) tea.Cmd {
 	switch {
 	case msg.list == nil:
 	case m.lister.next == nil: // later scans saw no change of the list
-		m.marks.listed(b.snapshot.scan)
+		m.marks.Listed(b.snapshot.scan)
 	default:
-		m.marks.listed(msg.list.snapshot.scan)
+		m.marks.Listed(msg.list.snapshot.scan)
+	}
+	if msg.list != nil && msg.list.snapshot.partial {
+		b.takeProvisional(msg.list.items)
+		return nil
 	}
 	m.apply(b.listed(msg.list, msg.err))
 	b.list.complete = m.lister.next == nil
@@ -542,15 +381,15 @@ func (m *model) learn(items []*item) tea.Cmd {
 	m.dates.state = running
 	ctx, d, send, w := m.ctx, m.disk, m.send, &m.world
 	return func() tea.Msg {
-		refs := make([]*lektordir.Ref, len(items))
+		entries := make([]catalog.Entry, len(items))
 		for i, it := range items {
-			refs[i] = it.ref
+			entries[i] = it.Entry
 		}
 		var sent time.Time
-		err := d.Learn(ctx, refs, func(what string, done, total int) {
+		err := d.Learn(ctx, entries, func(what string, done, total int) {
 			if now := time.Now(); now.Sub(sent) > pause {
 				sent = now
-				send(learnMsg{progress: w.trf("%s: %d of %d", w.tr(what), done, total)})
+				send(learnMsg{progress: w.Trf("%s: %d of %d", w.Tr(what), done, total)})
 			}
 		})
 		return learnMsg{done: true, err: err}
@@ -602,56 +441,63 @@ func (m *model) beginPage() tea.Cmd {
 
 // change sets and clears flags: on the screen at once, on the disk in the order of the keys. If then
 // is not nil, it is called when the disk has made the change.
-func (m *model) change(refs []lektordir.Ref, set, unset string, then func(m *model, msg changeMsg) tea.Cmd) {
-	c, err := newChange(refs, set, unset)
+func (m *model) change(refs []lektordir.Ref, set, unset string, then func(r work.Result) tea.Cmd) {
+	c, err := m.marks.Flags(refs, set, unset)
 	if err != nil {
 		m.fail(err)
 		return
 	}
-	c.then = then
-	m.marks.add(c)
-	if c.kind == trashChange {
+	c.Then = then
+	if c.Trashes() {
 		m.browser.hide()
 	}
 }
 
-// takeChanges handles the end of a change, and before that the ends of those before it, whose messages
-// may come later.
-func (m *model) takeChanges(last *change) tea.Cmd {
+// takeChanges handles the end of a change, and before that the ends of those before it.
+func (m *model) takeChanges(last work.Ended) tea.Cmd {
 	var cmds []tea.Cmd
-	for i := 0; !last.made; {
-		c := m.marks.changes[i]
-		if c.made {
-			i++
-			continue
-		}
-		m.marks.made(c)
-		msg, _ := c.run().(changeMsg) // else a defect ends the reader
-		cmds = append(cmds, takeChange(m, c, msg))
+	for _, e := range m.marks.Take(last) {
+		cmds = append(cmds, takeChange(m, e))
 	}
 	return tea.Batch(cmds...)
 }
 
 // takeChange handles a change that the disk made, and requests a scan of the feeds it touched.
-func takeChange(m *model, c *change, msg changeMsg) (cmd tea.Cmd) {
-	if msg.message != "" {
-		m.say("%s", msg.message)
+func takeChange(m *model, e work.Ended) (cmd tea.Cmd) {
+	if e.Message != "" {
+		m.say("%s", e.Message)
 	}
 	switch {
-	case msg.err != nil:
-		m.fail(msg.err)
-	case c.then != nil:
-		cmd = c.then(m, msg)
+	case e.Err != nil:
+		m.fail(e.Err)
+	case e.Then != nil:
+		cmd = e.Then(e.Result)
 	}
-	for _, r := range msg.moved {
+	for _, r := range e.Moved {
 		if keyOf(r) == m.browser.page.key {
 			m.browser.page.ref = r
 		}
 	}
-	if changed := msg.changed(c); len(changed) > 0 {
-		m.requestScan(changedSince(atOnce, changed))
+	if changed := e.Changed(); len(changed) > 0 {
+		m.requestScan(changed)
 	}
 	return cmd
+}
+
+// takeTask handles the progress or the end of a task. At the end it shows the message for the user, if
+// there is one.
+func takeTask(m *model, msg work.TaskMsg) tea.Cmd {
+	m.tasks.Take(msg)
+	switch {
+	case !msg.Ended:
+	case msg.Task.Then != nil:
+		return msg.Task.Then(msg.Err)
+	case msg.Err != nil:
+		m.status = status{msg.Err.Error(), true}
+	default:
+		m.status.end(status{msg.Done, false})
+	}
+	return nil
 }
 
 // maxRows is the number of rows in m.rows above which all are dropped.
@@ -675,11 +521,10 @@ func (m *model) readRows() tea.Cmd {
 	var refs []lektordir.Ref
 	var keys []key
 	for i := max(0, l.y-lines); i < min(len(l.items), l.y+2*lines); i++ {
-		ref := *l.items[i].ref
-		k := keyOf(ref)
+		k := l.items[i].ID()
 		if _, ok := m.rows[k]; !ok {
 			m.rows[k] = nil
-			refs, keys = append(refs, ref), append(keys, k)
+			refs, keys = append(refs, l.items[i].Ref()), append(keys, k)
 		}
 	}
 	if len(refs) == 0 {
@@ -687,64 +532,4 @@ func (m *model) readRows() tea.Cmd {
 	}
 	ctx, d := m.ctx, m.disk
 	return func() tea.Msg { return rowsMsg{keys, d.Rows(ctx, refs)} }
-}
-
-// watch adds all changes since the start of the reader to the queue, until the reader ends. If
-// watching fails, for example because the lektor-dir is not mounted, watch tries again after
-// m.retry, and requests a scan of all feeds each time. The scan shows the error.
-func (m *model) watch() tea.Msg {
-	for since := m.began; ; {
-		err := m.disk.Watch(m.ctx, since, m.queue.add)
-		if err == nil || m.ctx.Err() != nil {
-			return nil
-		}
-		m.queue.add("")
-		select {
-		case <-m.ctx.Done():
-			return nil
-		case <-time.After(m.retry):
-		}
-		since = time.Now()
-		m.queue.add("")
-	}
-}
-
-// changeQueue collects the feeds that changed.
-type changeQueue struct {
-	mu    sync.Mutex
-	feeds map[string]bool
-	wake  chan struct{} // buffer of 1
-}
-
-func newChangeQueue() *changeQueue {
-	return &changeQueue{feeds: map[string]bool{}, wake: make(chan struct{}, 1)}
-}
-
-func (q *changeQueue) add(feed string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.feeds[feed] = true
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
-
-// changeDebounce is how long changes are collected before they are sent. A fetcher makes many
-// changes at once; a message for each would delay the user's keys.
-const changeDebounce = 20 * time.Millisecond
-
-// wait waits for changes and returns them as a [changedMsg], nil if ctx ends first.
-func (q *changeQueue) wait(ctx context.Context) tea.Msg {
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-q.wake:
-	}
-	time.Sleep(changeDebounce)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	msg := changedMsg{q.feeds}
-	q.feeds = map[string]bool{}
-	return msg
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,7 +18,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -30,11 +33,58 @@ type memory struct {
 	mu    sync.Mutex
 	refs  []lektordir.Ref
 	marks []string // changes that were made, in order
-	// commands is the number of the last command that is not taken back.
-	commands int64
-	fail     error
+	fail  error
 	// screen holds the remembered settings; nil drops them.
 	screen *values.Values
+	names  names
+}
+
+// feeder is a disk that has feeds and entries.
+type feeder interface {
+	Feeds(context.Context) ([]Feed, error)
+	List(context.Context) (map[string][]lektordir.Ref, error)
+}
+
+// names makes snapshots of a disk. Each shares with the one before the feeds that did not change.
+type names struct {
+	mu   sync.Mutex
+	last *catalog.Snapshot
+	refs map[string][]lektordir.Ref
+}
+
+func (n *names) now(ctx context.Context, d feeder) (*catalog.Snapshot, error) {
+	feeds, err := d.Feeds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lists, err := d.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	abouts := map[string]*subscriptions.About{}
+	for _, f := range feeds {
+		abouts[f.Hash] = &subscriptions.About{Feed: &lektordir.Feed{Hash: f.Hash, Name: f.Title}, Folders: f.Folders, Paused: f.Paused}
+		if _, ok := lists[f.Hash]; !ok {
+			lists[f.Hash] = nil
+		}
+	}
+	s, same := &catalog.Snapshot{}, n.last != nil && len(lists) == len(n.last.Feeds)
+	for _, hash := range slices.Sorted(maps.Keys(lists)) {
+		var f *catalog.Feed
+		if n.last != nil {
+			f = n.last.Feed(hash)
+		}
+		if f == nil || !reflect.DeepEqual(f.About, abouts[hash]) || !slices.Equal(lists[hash], n.refs[hash]) {
+			f, same = catalog.NewFeed(hash, abouts[hash], lists[hash]), false
+		}
+		s.Feeds = append(s.Feeds, f)
+	}
+	if !same {
+		n.last, n.refs = s, lists
+	}
+	return n.last, nil
 }
 
 func newMemory(n int) *memory {
@@ -67,23 +117,28 @@ func (d *memory) Feeds(ctx context.Context) ([]Feed, error) {
 	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
 }
 
-func (d *memory) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
+func (d *memory) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
+	return d.names.now(ctx, d)
+}
+
+func (d *memory) Await(ctx context.Context) { <-ctx.Done() }
+
+func (d *memory) List(ctx context.Context) (map[string][]lektordir.Ref, error) {
 	d.wait(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return map[string][]lektordir.Ref{"f": slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed)}, nil
 }
 
-func (d *memory) Glance(context.Context, int) (*Overview, error)   { return nil, nil }
 func (d *memory) Overview(context.Context, int) (*Overview, error) { return nil, nil }
-func (d *memory) Learn(context.Context, []*lektordir.Ref, func(string, int, int)) error {
+func (d *memory) Learn(context.Context, []catalog.Entry, func(string, int, int)) error {
 	return nil
 }
 
-func (d *memory) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time, bool) {
-	dates := make([]time.Time, len(refs))
-	for i, r := range refs {
-		dates[i] = r.Delivered()
+func (d *memory) Dates(ctx context.Context, entries []catalog.Entry) ([]time.Time, bool) {
+	dates := make([]time.Time, len(entries))
+	for i, e := range entries {
+		dates[i] = e.Ref().Delivered()
 	}
 	return dates, true
 }
@@ -97,10 +152,11 @@ func (d *memory) Rows(ctx context.Context, refs []lektordir.Ref) []Row {
 	return rows
 }
 
-func (d *memory) SortTexts(ctx context.Context, refs []*lektordir.Ref, by string, _ func(int, int)) []string {
+func (d *memory) SortTexts(ctx context.Context, entries []catalog.Entry, by string, _ func(int, int)) []string {
 	d.wait(ctx)
-	texts := make([]string, len(refs))
-	for i, r := range refs {
+	texts := make([]string, len(entries))
+	for i, e := range entries {
+		r := e.Ref()
 		texts[i] = r.Unique[9:10] + r.Unique[8:9] // by the last digit
 	}
 	return texts
@@ -131,7 +187,6 @@ func (d *memory) move(refs []lektordir.Ref, set, unset string) ([]lektordir.Ref,
 	if d.fail != nil {
 		return nil, d.fail
 	}
-	d.commands++
 	at := map[string]int{}
 	for i, have := range d.refs {
 		at[have.Unique] = i
@@ -157,33 +212,16 @@ func (d *memory) Mark(ctx context.Context, refs []lektordir.Ref, set, unset stri
 	return d.move(refs, set, unset)
 }
 
-func (d *memory) Trash(ctx context.Context, refs []lektordir.Ref) error {
-	d.wait(ctx)
-	_, err := d.move(refs, "T", "")
-	return err
-}
-
-func (d *memory) Commands(context.Context) (int64, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.commands, nil
-}
-
-func (d *memory) Undo(ctx context.Context, after int64) (string, []lektordir.Ref, error) {
+func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	d.wait(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.commands <= after {
-		return "", nil, ErrNoCommand
-	}
-	d.commands--
 	d.marks = append(d.marks, "undo")
 	return "taken back", nil, nil
 }
 
-func (d *memory) Saved(context.Context) ([]Saved, error)           { return nil, nil }
-func (d *memory) Save(context.Context, string, string) error       { return nil }
-func (d *memory) Settings(context.Context) (*values.Values, error) { return values.New('='), nil }
+func (d *memory) Saved(context.Context) ([]Saved, error)     { return nil, nil }
+func (d *memory) Save(context.Context, string, string) error { return nil }
 func (d *memory) Look(_ context.Context, typed string) (*Look, error) {
 	return ParseLook("look", []byte(typed)), nil
 }
@@ -193,10 +231,6 @@ func (d *memory) Remember(_ context.Context, name, value string) error {
 	if d.screen != nil {
 		d.screen.Set(name, value)
 	}
-	return nil
-}
-func (d *memory) Watch(ctx context.Context, _ time.Time, _ func(string)) error {
-	<-ctx.Done()
 	return nil
 }
 func (d *memory) Open(context.Context, lektordir.Ref, string) (string, error) { return "", nil }
@@ -362,7 +396,6 @@ func (k *desk) await(text string) {
 // answers, the changes are made in the order of the keys.
 func TestSlowDisk(t *testing.T) {
 	d := newMemory(20)
-	d.commands = 1 // of another program
 	k := newDesk(t, d, 80, 24)
 	// The disk has answered nothing yet, and every key works.
 	k.press("j", "k", "l", "h", "enter", "n", "N", "r", "m", "o", "u", "A", "d", "space", "q", "J", "K", "z", "z", "c", "a", "a", "s", "s", "i", "L", "R", "gg"[:1], "g", "G")
@@ -383,7 +416,7 @@ func TestSlowDisk(t *testing.T) {
 	k.browser.focus = feedsPane
 	k.await("Title 19")
 	// The keys that were pressed too early did nothing, except undo.
-	k.until("the jobs", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the jobs", func() bool { return k.marks.Len() == 0 })
 	d.mu.Lock()
 	if got := strings.Join(d.marks, " "); got != "undo" {
 		t.Errorf("%q", got)
@@ -408,7 +441,7 @@ func TestMarksInOrder(t *testing.T) {
 		t.Fatalf("%s", s)
 	}
 	close(d.gate)
-	k.until("the jobs", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the jobs", func() bool { return k.marks.Len() == 0 })
 	want := "19+F- 19+S- 18+S- 18+F- 18+-F 19+-F 19+T-"
 	if got := strings.Join(d.marks, " "); got != want {
 		t.Errorf("made %s, not %s", got, want)
@@ -419,7 +452,7 @@ func TestMarksInOrder(t *testing.T) {
 	d.mu.Unlock()
 	k.press("j", "m")
 	k.await("the disk is full")
-	k.until("the flag is gone", func() bool { return len(k.marks.changes) == 0 && !strings.Contains(k.shows(), ">NF") })
+	k.until("the flag is gone", func() bool { return k.marks.Len() == 0 && !strings.Contains(k.shows(), ">NF") })
 }
 
 // A search lists entries while the user types, and shows its mistakes. Esc restores the old list.
@@ -451,7 +484,7 @@ func TestSearch(t *testing.T) {
 		t.Errorf("the cursor is on %s:\n%s", it.Unique, k.shows())
 	}
 	// Until the first entries are found, no key works on an entry of the list before.
-	k.until("the mark", func() bool { return len(k.marks.changes) == 0 })
+	k.until("the mark", func() bool { return k.marks.Len() == 0 })
 	d.hold()
 	k.press("/", "7", "enter")
 	k.start(k.do(call{action: "spawn", words: []string{"false"}}))
@@ -459,8 +492,8 @@ func TestSearch(t *testing.T) {
 		if key != "" {
 			k.press(key)
 		}
-		if k.status.text != "the list is not complete yet" || len(k.marks.changes) > 0 || k.browser.focus != listPane || k.browser.list.seek != 0 {
-			t.Errorf("after %q: %d changes, and\n%s", key, len(k.marks.changes), k.shows())
+		if k.status.text != "the list is not complete yet" || k.marks.Len() > 0 || k.browser.focus != listPane || k.browser.list.seek != 0 {
+			t.Errorf("after %q: %d changes, and\n%s", key, k.marks.Len(), k.shows())
 		}
 		k.status = status{}
 	}
@@ -521,14 +554,27 @@ func TestNoPictureUnasked(t *testing.T) {
 	k.until("the refusal", func() bool { return strings.Contains(k.shows(), "unasked") })
 }
 
-// early is a disk that has an overview.
+// early is a disk that has an overview. At first it reads no entries.
 type early struct{ *memory }
 
-func (d early) Overview(context.Context, int) (*Overview, error) {
-	o := &Overview{
-		Feeds:  []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}},
-		Counts: map[string]entrystore.Tally{"f": {All: 20, Unread: 20}},
+func (d early) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+	if part.Enough == nil || d.names.read() {
+		return d.memory.Now(ctx, part)
 	}
+	feed := &subscriptions.About{Feed: &lektordir.Feed{Name: "Feed"}, Folders: []string{"News / Inner"}}
+	empty := &subscriptions.About{Feed: &lektordir.Feed{Name: "Empty"}}
+	return &catalog.Snapshot{Missing: 1, Feeds: []*catalog.Feed{catalog.NewFeed("f", feed, nil), catalog.NewFeed("g", empty, nil)}}, nil
+}
+
+// read reports whether a whole snapshot was made.
+func (n *names) read() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.last != nil
+}
+
+func (d early) Overview(context.Context, int) (*Overview, error) {
+	o := &Overview{Counts: map[string]entrystore.Tally{"f": {All: 20, Unread: 20}}}
 	for i := 19; i > 14; i-- {
 		o.Newest = append(o.Newest, Listed{d.refs[i], d.refs[i].Delivered(), Row{Title: fmt.Sprintf("Title %02d", i)}})
 	}
@@ -554,28 +600,35 @@ func TestOverview(t *testing.T) {
 	if s := k.shows(); !strings.Contains(s, " Feed  1/20") {
 		t.Errorf("%s", s)
 	}
-	k.until("the mark", func() bool { return len(k.marks.changes) == 0 && k.browser.list.complete })
+	k.until("the mark", func() bool { return k.marks.Len() == 0 && k.browser.list.complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" || !strings.Contains(k.shows(), "NF") {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}
 }
 
-// glimpse is a disk whose overview has no counts of entries until it is counted.
+// glimpse is a disk that has read some entries of a feed, and has no overview until it is counted.
 type glimpse struct {
 	early
 	counted chan struct{}
 }
 
-func (d glimpse) Glance(ctx context.Context, n int) (*Overview, error) {
-	o, err := d.early.Overview(ctx, n)
-	o.Counts, o.Newest = nil, o.Newest[1:]
-	return o, err
+func (d glimpse) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+	s, err := d.early.Now(ctx, part)
+	if s != nil && s.Missing > 0 {
+		s.Feeds[0] = catalog.NewFeed("f", s.Feeds[0].About, d.refs[15:19])
+	}
+	return s, err
+}
+
+func (d glimpse) Rows(ctx context.Context, refs []lektordir.Ref) []Row {
+	ended, end := context.WithCancel(ctx)
+	end()
+	return d.early.Rows(ended, refs)
 }
 
 func (d glimpse) Overview(ctx context.Context, n int) (*Overview, error) {
 	<-d.counted
-	o, err := d.early.Overview(ctx, n)
-	return &Overview{Counts: o.Counts, Newest: o.Newest}, err
+	return d.early.Overview(ctx, n)
 }
 
 // Unknown counts are omitted, not shown as 0.
@@ -597,8 +650,8 @@ func TestOverviewUncounted(t *testing.T) {
 		t.Fatalf("%s", s)
 	}
 	close(d.gate)
-	k.await("1/20")
-	k.until("the mark", func() bool { return len(k.marks.changes) == 0 && k.browser.list.complete })
+	k.await("2/20") // the cursor stays on the entry that was read first
+	k.until("the mark", func() bool { return k.marks.Len() == 0 && k.browser.list.complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}
@@ -653,9 +706,10 @@ type studious struct {
 	learnt chan struct{}
 }
 
-func (d studious) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time, bool) {
-	dates := make([]time.Time, len(refs))
-	for i, r := range refs {
+func (d studious) Dates(ctx context.Context, entries []catalog.Entry) ([]time.Time, bool) {
+	dates := make([]time.Time, len(entries))
+	for i, e := range entries {
+		r := e.Ref()
 		dates[i] = r.Delivered()
 		select {
 		case <-d.learnt:
@@ -671,8 +725,11 @@ func (d studious) Dates(ctx context.Context, refs []*lektordir.Ref) ([]time.Time
 	}
 }
 
-func (d studious) Learn(ctx context.Context, refs []*lektordir.Ref, progress func(string, int, int)) error {
-	progress("indexing", 7, len(refs))
+func (d studious) Learn(ctx context.Context, entries []catalog.Entry, progress func(string, int, int)) error {
+	if entries == nil {
+		return nil
+	}
+	progress("indexing", 7, len(entries))
 	select {
 	case <-d.learnt:
 	case <-ctx.Done():
@@ -690,7 +747,7 @@ func TestLearn(t *testing.T) {
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000020.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(changedMsg{map[string]bool{"f": true}})
+	k.update(changedMsg{})
 	k.await("/21")
 	close(d.learnt)
 	k.until("the order", func() bool {
@@ -704,57 +761,44 @@ func TestLearn(t *testing.T) {
 // away is a disk that is unmounted for a while.
 type away struct {
 	*memory
-	gone atomic.Bool
-	asks atomic.Bool // Watch was called
-	// These count the calls while it is gone.
-	lists, watches atomic.Int64
-	seen           chan struct{} // closed when Watch is called again
+	gone    atomic.Bool
+	asks    atomic.Int64 // calls of Now while it is gone
+	changed chan bool
 }
 
-func (d *away) List(ctx context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
+func (d *away) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
 	if d.gone.Load() {
-		d.lists.Add(1)
-		return nil, errors.New("it is not there")
+		d.asks.Add(1)
+		return d.names.last, errors.New("it is not there")
 	}
-	return d.memory.List(ctx, feeds...)
+	return d.memory.Now(ctx, part)
 }
 
-func (d *away) Watch(ctx context.Context, since time.Time, changed func(string)) error {
-	if d.gone.Load() {
-		d.watches.Add(1)
-		return errors.New("it is not there")
-	}
-	d.asks.Store(true)
+func (d *away) Await(ctx context.Context) {
 	select {
-	case d.seen <- struct{}{}:
+	case <-d.changed:
 	case <-ctx.Done():
 	}
-	if d.gone.Load() {
-		return errors.New("it went")
-	}
-	<-ctx.Done()
-	return nil
 }
 
 // If the lektor-dir is unmounted, its entries stay on the screen, with the error. When it is
 // mounted again, it is read and watched as before.
 func TestAway(t *testing.T) {
-	d := &away{memory: newMemory(5), seen: make(chan struct{})}
+	d := &away{memory: newMemory(5), changed: make(chan bool)}
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.retry = time.Millisecond
 	k.await("Title 04")
-	k.until("watching", d.asks.Load)
 	d.gone.Store(true)
-	<-d.seen
+	d.changed <- true
 	k.until("the failure", func() bool { return k.status.isError && strings.Contains(k.shows(), "it is not there") })
 	if s := k.shows(); !strings.Contains(s, "Title 04") || !strings.Contains(s, "5 unread") {
 		t.Fatalf("%s", s)
 	}
 	// Later attempts do not repeat the message.
 	k.say("another message")
-	lists, watches := d.lists.Load(), d.watches.Load()
-	k.until("more attempts", func() bool { return d.lists.Load() > lists+3 && d.watches.Load() > watches+3 })
+	asks := d.asks.Load()
+	k.until("more attempts", func() bool { return d.asks.Load() > asks+3 })
 	if k.status.text != "another message" {
 		t.Errorf("it says %q again", k.status.text)
 	}
@@ -766,13 +810,11 @@ func TestAway(t *testing.T) {
 	if k.status != (status{"another message", false}) {
 		t.Errorf("%+v", k.status)
 	}
-	var watched atomic.Bool
-	go func() {
-		<-d.seen
-		watched.Store(true)
-		k.send(statusMsg{})
-	}()
-	k.until("being watched", watched.Load)
+	d.mu.Lock()
+	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000010.1.h", Place: lektordir.New})
+	d.mu.Unlock()
+	go func() { d.changed <- true }()
+	k.await("Title 10")
 }
 
 // The open entry has the flags that another program sets, and keys change these.
@@ -784,7 +826,7 @@ func TestOpenEntryRenamed(t *testing.T) {
 	if _, err := d.move([]lektordir.Ref{k.browser.page.ref}, "F", ""); err != nil {
 		t.Fatal(err)
 	}
-	k.update(changedMsg{map[string]bool{"f": true}})
+	k.update(changedMsg{})
 	k.until("the flag", func() bool { return k.browser.page.ref.HasFlag('F') })
 	k.press("m")
 	k.until("the mark", k.settled)

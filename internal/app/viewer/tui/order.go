@@ -8,11 +8,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -58,7 +58,7 @@ func compareItems(a, b *item, o order) int {
 	}
 	// The names of most entries need no comparison.
 	if c = a.date.Compare(b.date); c == 0 {
-		c = cmp.Or(strings.Compare(a.ref.Unique, b.ref.Unique), strings.Compare(a.ref.Feed, b.ref.Feed))
+		c = cmp.Or(strings.Compare(a.Ref().Unique, b.Ref().Unique), strings.Compare(a.Feed.Hash, b.Feed.Hash))
 	}
 	if o.down || o.by != "date" {
 		c = -c
@@ -67,29 +67,29 @@ func compareItems(a, b *item, o order) int {
 }
 
 // texts returns for each entry the text to sort by; nil if the order is by date only.
-func (w *listWork) texts(ctx context.Context, refs []*lektordir.Ref) []string {
-	var of func(r *lektordir.Ref) string
+func (w *listWork) texts(ctx context.Context, entries []catalog.Entry) []string {
+	var of func(e catalog.Entry) string
 	switch w.by {
 	case "title", "author":
-		return w.disk.SortTexts(ctx, refs, w.by, w.progress)
+		return w.disk.SortTexts(ctx, entries, w.by, w.progress)
 	case "feed":
-		of = func(r *lektordir.Ref) string { return w.snapshot.feeds[r.Feed].place }
+		of = func(e catalog.Entry) string { return w.snapshot.feeds[e.Feed.Hash].place }
 	case "flags":
-		of = func(r *lektordir.Ref) string { return entrystore.FlagOrder(*r) }
+		of = func(e catalog.Entry) string { return entrystore.FlagOrder(e.Ref()) }
 	case "random":
-		of = func(r *lektordir.Ref) string { return chance(r, w.seed) }
+		of = func(e catalog.Entry) string { return chance(e.Ref(), w.seed) }
 	default:
 		return nil
 	}
-	texts := make([]string, len(refs))
-	for i, r := range refs {
-		texts[i] = of(r)
+	texts := make([]string, len(entries))
+	for i, e := range entries {
+		texts[i] = of(e)
 	}
 	return texts
 }
 
 // chance returns a random text for an entry, always the same with the same seed.
-func chance(r *lektordir.Ref, seed uint64) string {
+func chance(r lektordir.Ref, seed uint64) string {
 	h := fnv.New64a()
 	h.Write([]byte(r.Feed + "/" + r.Unique))
 	return string(binary.BigEndian.AppendUint64(nil, rand.NewPCG(seed, h.Sum64()).Uint64()))
@@ -211,17 +211,9 @@ func (s *snapshot) compareFeeds(x, y node, by string) int {
 	case "unread":
 		return cmp.Compare(y.unread, x.unread)
 	case "news":
-		return g.lastNews().Compare(f.lastNews())
+		return g.names.Newest().Compare(f.names.Newest())
 	}
 	return cmp.Or(cmp.Compare(f.place, g.place), cmp.Compare(f.Hash, g.Hash))
-}
-
-// lastNews returns when the latest entry was delivered, zero if there is none.
-func (f *feedSnapshot) lastNews() (t time.Time) {
-	if n := len(f.refs); n > 0 {
-		t = f.refs[n-1].Delivered()
-	}
-	return t
 }
 
 // showSnapshot shows a snapshot in the tree.
@@ -252,17 +244,17 @@ func remember(m *model, setting string, of id, value string) {
 func (w *world) describe(by string) string {
 	switch by {
 	case "date":
-		return w.tr("newest first")
+		return w.Tr("newest first")
 	case "flags":
-		return w.tr("flagged entries first")
+		return w.Tr("flagged entries first")
 	case "random":
-		return w.tr("in no order")
+		return w.Tr("in no order")
 	case "unread":
-		return w.tr("most unread entries first")
+		return w.Tr("most unread entries first")
 	case "news":
-		return w.tr("latest delivery first")
+		return w.Tr("latest delivery first")
 	}
-	return w.tr("from A to Z")
+	return w.Tr("from A to Z")
 }
 
 // usual returns an order by its name in its usual direction.
@@ -284,9 +276,9 @@ func sortBy(m *model, c call) tea.Cmd {
 			strings.Join(feedOrders, ", "))
 	} else if b.focus == feedsPane {
 		now, _ := parseOrder(cmp.Or(b.settings.of("feeds", container(b.list.of)), "name"), feedOrders)
-		orderMenu(m, m.tr("sort the feeds by"), feedOrders, now, word == "-", sortFeeds)
+		orderMenu(m, m.Tr("sort the feeds by"), feedOrders, now, word == "-", sortFeeds)
 	} else {
-		orderMenu(m, m.tr("sort the list by"), entryOrders, b.list.order, word == "-", sortEntries)
+		orderMenu(m, m.Tr("sort the list by"), entryOrders, b.list.order, word == "-", sortEntries)
 	}
 	return nil
 }
@@ -337,11 +329,11 @@ func sortFeeds(m *model, o order) {
 func (w *world) sorted(o order) string {
 	switch {
 	case o == usual(o.by):
-		return w.trf("sorted by %s: %s", o.by, w.describe(o.by))
+		return w.Trf("sorted by %s: %s", o.by, w.describe(o.by))
 	case o.by == byDate.by:
-		return w.trf("sorted by %s: %s", o.by, w.tr("oldest first"))
+		return w.Trf("sorted by %s: %s", o.by, w.Tr("oldest first"))
 	}
-	return w.trf("sorted by %s, reversed", o.by)
+	return w.Trf("sorted by %s, reversed", o.by)
 }
 
 // hideRead hides the feeds and folders in a folder that have nothing unread, or shows them.
@@ -352,7 +344,7 @@ func hideRead(m *model, _ call) tea.Cmd {
 		return nil
 	}
 	in := container(b.list.of)
-	name := m.tr("all feeds")
+	name := m.Tr("all feeds")
 	if in.kind == folderNode {
 		name = nodeName(m, in)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -15,7 +16,7 @@ import (
 func (k *desk) titles() string {
 	var all []string
 	for _, it := range k.browser.list.items {
-		all = append(all, it.ref.Unique[8:10])
+		all = append(all, it.Ref().Unique[8:10])
 	}
 	return strings.Join(all, " ")
 }
@@ -60,7 +61,7 @@ func TestSort(t *testing.T) {
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000012.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.queue.add("f")
+	k.update(changedMsg{})
 	k.await("/13")
 	if got := strings.Join(strings.Fields(strings.Replace(k.titles(), "12", "", 1)), " "); got != first {
 		t.Errorf("%s became %s", first, got)
@@ -99,6 +100,10 @@ func (d *remembering) Remember(_ context.Context, name, value string) error {
 	return nil
 }
 
+func (d *remembering) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
+	return d.names.now(ctx, d)
+}
+
 func (d *remembering) Feeds(ctx context.Context) ([]Feed, error) {
 	if d.feeds == nil {
 		return d.memory.Feeds(ctx)
@@ -109,12 +114,31 @@ func (d *remembering) Feeds(ctx context.Context) ([]Feed, error) {
 // many is a disk with some feeds: an overview has their counts, and nothing is listed.
 type many struct{ *remembering }
 
+func (d many) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+	if part.Enough == nil {
+		d.wait(ctx)
+		return nil, ctx.Err()
+	}
+	s, err := d.names.now(ctx, unlisted{d})
+	if err == nil {
+		s.Missing = 1
+	}
+	return s, err
+}
+
+// unlisted is a disk without entries.
+type unlisted struct{ many }
+
+func (unlisted) List(context.Context) (map[string][]lektordir.Ref, error) {
+	return map[string][]lektordir.Ref{}, nil
+}
+
 func (d many) Overview(context.Context, int) (*Overview, error) {
 	counts := map[string]entrystore.Tally{}
 	for i, f := range d.feeds {
 		counts[f.Hash] = entrystore.Tally{All: 9, Unread: i % 3}
 	}
-	return &Overview{Feeds: d.feeds, Counts: counts}, nil
+	return &Overview{Counts: counts}, nil
 }
 
 // Feeds and folders with nothing unread are hidden, and feeds are sorted, in the folder of the
@@ -140,6 +164,7 @@ func TestFeeds(t *testing.T) {
 			t.Fatalf("%v: %s, not %s\n%s", keys, got, want, k.shows())
 		}
 	}
+	k.until("counts", func() bool { return k.browser.snapshot != nil && !k.browser.snapshot.uncounted })
 	k.await("feed9")
 	check("All Flagged A 3 4 5 B=B 6 7 8 C 9 0 1 2")
 	check("All Flagged A 4 5 B=B 7 8 1 2", "H")

@@ -2,42 +2,61 @@ package tui
 
 import (
 	"cmp"
-	"context"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/protocol/query"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // snapshot is the lektor-dir at one time. It is immutable; a later snapshot shares the feeds
 // that have not changed.
 type snapshot struct {
 	scan  int                      // id of the scan that made it
+	names *catalog.Snapshot        // the entries
 	feeds map[string]*feedSnapshot // by hash
 	saved []Saved
 	nodes []node
 	all   entrystore.Tally
-	// countsOnly is true if the entries are not listed yet, and uncounted if their number is
-	// unknown too.
-	countsOnly, uncounted bool
+	// partial is true if some feeds are not read yet, and uncounted if the number of entries is unknown.
+	partial, uncounted bool
 }
 
-// feedSnapshot is a feed with its entries, sorted by time of delivery, and their counts.
+// Feed is a feed in the first pane.
+type Feed struct {
+	Hash    string
+	Title   string
+	Site    string   // distinguishes the feed from others of the same title; "" if there are none
+	Folders []string // paths of names with '/' between them
+	Paused  bool
+}
+
+// feedSnapshot is a feed with its entries and their counts.
 type feedSnapshot struct {
 	Feed
 	entrystore.Tally
-	refs  []lektordir.Ref
+	names *catalog.Feed
 	place string // folded title, to sort by, see natural
 }
 
-// newFeedSnapshot returns a feed without entries.
-func newFeedSnapshot(f Feed) *feedSnapshot {
-	return &feedSnapshot{Feed: f, place: natural(query.Fold(f.Title))}
+// newFeedSnapshot returns a feed as it is in a catalogue. The one before may be nil.
+func newFeedSnapshot(f *catalog.Feed, before *feedSnapshot) *feedSnapshot {
+	next := &feedSnapshot{names: f, Tally: entrystore.Tally{All: f.Shown, Unread: f.Unread, Flagged: f.Flagged}}
+	if before != nil && before.names.About == f.About {
+		next.Feed, next.place = before.Feed, before.place
+		return next
+	}
+	next.Hash, next.Title = f.Hash, f.Hash
+	if a := f.About; a != nil && a.Err == nil {
+		next.Title, next.Folders, next.Paused = a.Title(), a.Folders, a.Paused
+	}
+	next.place = natural(query.Fold(next.Title))
+	return next
 }
 
 // natural returns a text to sort by in which numbers stand in the order of their values: before each
@@ -54,21 +73,22 @@ func natural(s string) string {
 	return b.String() + s
 }
 
-// countsSnapshot returns the snapshot of an overview.
-func countsSnapshot(o *Overview) *snapshot {
-	s := &snapshot{feeds: make(map[string]*feedSnapshot, len(o.Feeds)), saved: o.Saved, countsOnly: true,
-		uncounted: o.Counts == nil}
-	for _, f := range o.Feeds {
-		s.feeds[f.Hash] = newFeedSnapshot(f)
+// counted returns a partial snapshot with the numbers of entries of all feeds.
+func (s *snapshot) counted(counts map[string]entrystore.Tally) *snapshot {
+	t := *s
+	t.feeds, t.uncounted = make(map[string]*feedSnapshot, len(s.feeds)), false
+	for hash, f := range s.feeds {
+		counted := *f
+		counted.Tally = counts[hash]
+		t.feeds[hash] = &counted
 	}
-	for hash, n := range o.Counts {
-		if s.feeds[hash] == nil {
-			s.feeds[hash] = newFeedSnapshot(Feed{Hash: hash, Title: hash})
-		}
-		s.feeds[hash].Tally = n
+	t.arrange()
+	t.all = entrystore.Tally{}
+	for _, n := range counts {
+		t.all.Plus(n)
 	}
-	s.arrange()
-	return s
+	t.nodes[0].unread, t.nodes[1].flagged = t.all.Unread, t.all.Flagged
+	return &t
 }
 
 // nodeKind is the kind of a line of the first pane.
@@ -87,7 +107,7 @@ type node struct {
 	id
 	title   string
 	paused  bool
-	apart   string // shown after the title; distinguishes feeds with the same title
+	site    string // shown after the title; distinguishes feeds with the same title
 	depth   int
 	unread  int
 	flagged int    // count of flaggedNode
@@ -97,7 +117,7 @@ type node struct {
 // label returns the title of the node in the user's language.
 func (n node) label(w *world) string {
 	if n.kind == allNode || n.kind == flaggedNode {
-		return w.tr(n.title)
+		return w.Tr(n.title)
 	}
 	return termsafe.Brief(n.title)
 }
@@ -120,129 +140,76 @@ func (of id) holds(f *feedSnapshot) bool {
 	return true
 }
 
-// newSnapshot reads the whole lektor-dir. If feeds is not nil, only the entries are read.
-func newSnapshot(ctx context.Context, d Disk, feeds []Feed) (*snapshot, error) {
-	s := &snapshot{feeds: map[string]*feedSnapshot{}}
-	var work workers.Group
-	if feeds == nil {
-		work.Go(func() (err error) {
-			feeds, err = d.Feeds(ctx)
-			return err
-		})
+// newSnapshot returns the snapshot of a catalogue and of the saved queries. The one before may be nil.
+func newSnapshot(before *snapshot, names *catalog.Snapshot, saved []Saved) *snapshot {
+	if before != nil && before.names == names && slices.EqualFunc(before.saved, saved, Saved.equal) {
+		same := *before
+		return &same
 	}
-	var lists map[string][]lektordir.Ref
-	work.Go(func() (err error) {
-		lists, err = d.List(ctx)
-		return err
-	})
-	if err := work.Wait(); err != nil {
-		return nil, err
+	s := &snapshot{names: names, saved: saved, feeds: make(map[string]*feedSnapshot, len(names.Feeds)),
+		partial: names.Missing > 0, uncounted: names.Missing > 0}
+	titles := before == nil || len(before.feeds) != len(names.Feeds)
+	for _, f := range names.Feeds {
+		if f.About != nil && f.About.Err != nil && f.Shown == 0 {
+			continue // ls and check report malformed feeds
+		}
+		var was *feedSnapshot
+		if before != nil {
+			was = before.feeds[f.Hash]
+		}
+		if was == nil || was.names != f || before.partial {
+			next := newFeedSnapshot(f, was)
+			titles = titles || was == nil || was.names.About != f.About
+			was = next
+		}
+		s.feeds[f.Hash] = was
 	}
-	for _, f := range feeds {
-		s.feeds[f.Hash] = newFeedSnapshot(f)
+	if titles {
+		s.setSites()
 	}
-	for hash, refs := range lists {
-		s.put(hash, refs)
-	}
-	// An error of the saved queries must not hide the entries.
-	s.saved, _ = d.Saved(ctx)
 	s.arrange()
-	return s, nil
+	return s
 }
 
-// with returns a copy of s with the entries of these feeds read again.
-func (s *snapshot) with(ctx context.Context, d Disk, feeds []string) (*snapshot, error) {
-	for _, hash := range feeds {
-		if s.feeds[hash] == nil {
-			return newSnapshot(ctx, d, nil) // the name and folders of a new feed have to be read
+func (q Saved) equal(o Saved) bool { return q.Name == o.Name && q.Text == o.Text }
+
+// setSites sets Site of feeds with equal titles: the host of the id, or the id without its scheme
+// if the hosts are equal too.
+func (s *snapshot) setSites() {
+	type named struct{ title, host string }
+	titles, hosts, names := map[string]int{}, map[named]int{}, make(map[string]named, len(s.feeds))
+	id := func(f *feedSnapshot) string {
+		if f.names.About == nil {
+			return ""
 		}
+		return f.names.About.ID
 	}
-	lists, err := d.List(ctx, feeds...)
-	if err != nil {
-		return nil, err
-	}
-	t := &snapshot{feeds: maps.Clone(s.feeds), saved: s.saved}
-	for _, hash := range feeds {
-		t.put(hash, lists[hash])
-	}
-	t.arrange()
-	return t, nil
-}
-
-// changedFeeds holds hashes of feeds that changed, "" for all. Each has the id of the last scan that
-// began before the change, or atOnce.
-type changedFeeds map[string]int
-
-// atOnce is for a feed that the next scan must read, since the user has changed it.
-const atOnce = -1
-
-// changedSince returns feeds that changed after a scan began.
-func changedSince(scan int, feeds map[string]bool) changedFeeds {
-	c := make(changedFeeds, len(feeds))
-	for hash := range feeds {
-		c[hash] = scan
-	}
-	return c
-}
-
-func (c changedFeeds) all() bool {
-	_, ok := c[""]
-	return ok
-}
-
-// add adds feeds. A feed that changed before keeps its turn.
-func (c changedFeeds) add(more changedFeeds) {
-	for hash, since := range more {
-		if old, ok := c[hash]; !ok || since < old {
-			c[hash] = since
+	for hash, f := range s.feeds {
+		n := named{title: query.Fold(Plain(f.Title))}
+		if u, err := url.Parse(id(f)); err == nil {
+			n.host = u.Host
 		}
+		titles[n.title]++
+		hosts[n]++
+		names[hash] = n
 	}
-}
-
-// scanEntries is about how many entries one scan reads of feeds that have changed, and leastEntries
-// how many a feed counts at least, since it costs something to open.
-const (
-	scanEntries  = 5000
-	leastEntries = 20
-)
-
-// part returns those of the changed feeds that the next scan reads, and those that wait for later
-// ones. The rests between scans let keys through, which wait while the reader works. Feeds that changed
-// first are read first. Feeds with a change of the user do not wait, since the screen shows the change
-// until it is in a list.
-func (s *snapshot) part(changed changedFeeds, touched func(feed string) bool) (part, later changedFeeds) {
-	part, later = changedFeeds{}, changedFeeds{}
-	hashes := slices.SortedFunc(maps.Keys(changed),
-		func(a, b string) int { return cmp.Compare(changed[a], changed[b]) })
-	n := 0
-	for _, hash := range hashes {
-		f := s.feeds[hash]
+	for hash, f := range s.feeds {
+		n, site := names[hash], ""
 		switch {
-		case f == nil || changed[hash] == atOnce || touched(hash):
-			part[hash] = changed[hash]
-		case n < scanEntries:
-			part[hash] = changed[hash]
-			n += max(f.All, leastEntries)
+		case titles[n.title] == 1:
+		case n.host != "" && hosts[n] == 1:
+			site = n.host
 		default:
-			later[hash] = changed[hash]
+			public := feedurl.Public(id(f))
+			_, rest, _ := strings.Cut(public, "://")
+			site = cmp.Or(rest, public)
+		}
+		if site != f.Site {
+			other := *f
+			other.Site = site
+			s.feeds[hash] = &other
 		}
 	}
-	return part, later
-}
-
-// put sets the entries of a feed.
-func (s *snapshot) put(hash string, refs []lektordir.Ref) {
-	var f *feedSnapshot
-	if old := s.feeds[hash]; old != nil {
-		f = &feedSnapshot{Feed: old.Feed, place: old.place}
-	} else {
-		f = newFeedSnapshot(Feed{Hash: hash, Title: hash})
-	}
-	f.refs = refs
-	for _, r := range refs {
-		f.Add(r)
-	}
-	s.feeds[hash] = f
 }
 
 // arrange makes the nodes: all, flagged, saved queries, folders with their feeds, and feeds
@@ -312,27 +279,29 @@ func (s *snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
 		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.Hash, b.Hash))
 	})
 	for _, f := range feeds {
-		s.nodes = append(s.nodes, node{id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, apart: f.Apart,
+		s.nodes = append(s.nodes, node{id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, site: f.Site,
 			paused: f.Paused, depth: depth, unread: f.Unread})
 	}
 }
 
 // entries returns the entries of a node. If only is not nil, it returns those of the feeds in
 // only.
-func (s *snapshot) entries(of id, only map[*feedSnapshot]bool) []*lektordir.Ref {
-	var all []*lektordir.Ref
-	for _, f := range s.feeds {
-		if only != nil && !only[f] || !of.holds(f) {
+func (s *snapshot) entries(of id, only map[string]bool) []catalog.Entry {
+	var all []catalog.Entry
+	for hash, f := range s.feeds {
+		if only != nil && !only[hash] || !of.holds(f) {
 			continue
 		}
-		for i := range f.refs {
-			if r := &f.refs[i]; of.kind != flaggedNode || r.HasFlag('F') {
-				all = append(all, r)
+		for e := range f.names.All() {
+			if of.kind != flaggedNode || e.Has(flagged) {
+				all = append(all, e)
 			}
 		}
 	}
 	return all
 }
+
+var flagged = catalog.FlagsOf("F")
 
 // inFolder reports whether one of the folders has this folded path, or is below it.
 func inFolder(folders []string, path string) bool {

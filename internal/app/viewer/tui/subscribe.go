@@ -3,74 +3,14 @@ package tui
 import (
 	"context"
 	"errors"
-	"math"
 	"os/exec"
-	"slices"
 	"strings"
-	"sync"
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/text/termsafe"
-	"github.com/lektordir/lektor/lektordir"
 )
-
-// feedUndo takes back a change of a subscription, by lektor-fetch. It is in memory only, since a
-// setting can be a secret.
-type feedUndo struct {
-	args     []string
-	in       string
-	commands int64 // number of the last command before the change
-	failed   bool  // it was tried, and failed
-	passed   bool  // the next undo takes back the change before this one
-}
-
-// undos are the changes of subscriptions that can be taken back, in the order of the keys.
-type undos struct {
-	mu   sync.Mutex
-	list []*feedUndo
-}
-
-func (us *undos) add(u *feedUndo) {
-	us.mu.Lock()
-	defer us.mu.Unlock()
-	us.list = append(us.list, u)
-}
-
-// last returns the last change that can be taken back, nil if there is none.
-func (us *undos) last() *feedUndo {
-	us.mu.Lock()
-	defer us.mu.Unlock()
-	for _, u := range slices.Backward(us.list) {
-		if !u.passed {
-			return u
-		}
-		u.passed = false
-	}
-	return nil
-}
-
-// takeBack takes back the last command, or the last change of a subscription if that was later. If
-// that fails, for example because the feed is being fetched, it can be tried again. From the second
-// failure on, every other undo passes it.
-func (us *undos) takeBack(w *world) (message string, moved []lektordir.Ref, err error) {
-	u, after := us.last(), int64(0)
-	if u != nil {
-		after = u.commands
-	}
-	message, moved, err = w.disk.Undo(w.ctx, after)
-	if u == nil || !errors.Is(err, ErrNoCommand) {
-		return message, moved, err
-	}
-	if r := w.fetcher(u.in, u.args); r.err != nil {
-		u.passed, u.failed = u.failed, true
-		return "", nil, r.err
-	}
-	us.mu.Lock()
-	defer us.mu.Unlock()
-	us.list = slices.DeleteFunc(us.list, func(v *feedUndo) bool { return v == u })
-	return w.tr("the last change of a subscription was taken back"), nil, nil
-}
 
 // addTask is the name of the task that subscribes to a feed.
 const addTask = "changing a subscription"
@@ -95,57 +35,19 @@ func (w *world) fetcher(in string, args []string) *fetcherResult {
 // text returns the messages as a line.
 func (r *fetcherResult) text() string { return Plain(strings.Join(r.messages, "; ")) }
 
-// feedRun is a run of lektor-fetch that reads a subscription, or changes it.
+// feedRun is a run of lektor-fetch that reads a subscription, or changes it, which undo takes back.
 type feedRun struct {
-	hash string // "" for a new feed
 	args []string
 	in   string
-	// back returns what takes back the change, nil if nothing does. It gets the lines that probe
-	// prints before and after, the latter only after an error. It is nil if the run only reads.
-	back func(before, after []string, r *fetcherResult) *feedUndo
-}
-
-// probe runs lektor-fetch to read the settings of the feed, or of a new one the list of feeds.
-func (f *feedRun) probe(w *world) *fetcherResult {
-	if f.hash == "" {
-		return w.fetcher("", []string{"ls", "-o", "hash"})
-	}
-	return w.fetcher("", []string{"set", "--raw", f.hash})
-}
-
-// make runs lektor-fetch, and records what takes back its change. An error does not mean that it
-// changed nothing, as it may have been killed. So the feed is read again, which fails after rm.
-func (f *feedRun) make(w *world, us *undos) *fetcherResult {
-	if f.back == nil {
-		return w.fetcher(f.in, f.args)
-	}
-	commands, err := w.disk.Commands(w.ctx)
-	if err != nil {
-		commands = math.MaxInt64 // no command is known to be later
-	}
-	before := f.probe(w)
-	if before.failed != nil && f.hash != "" {
-		return before
-	}
-	r, after := w.fetcher(f.in, f.args), &fetcherResult{}
-	if r.failed != nil {
-		after = f.probe(w)
-		if _, ran := errors.AsType[*exec.ExitError](after.failed); !ran &&
-			(after.failed != nil || slices.Equal(before.lines, after.lines)) {
-			return r
-		}
-	}
-	if u := f.back(before.lines, after.lines, r); u != nil {
-		u.commands = commands
-		us.add(u)
-	}
-	return r
 }
 
 // runFetcher queues a run of lektor-fetch. If it does not fail, then is called.
 func runFetcher(m *model, f *feedRun, then func(m *model, r *fetcherResult) tea.Cmd) tea.Cmd {
-	m.marks.add(&change{kind: feedChange, fetcher: f,
-		then: func(m *model, msg changeMsg) tea.Cmd { return then(m, msg.result) }})
+	var r *fetcherResult
+	m.marks.Add(func() work.Result {
+		r = m.fetcher(f.in, f.args)
+		return work.Result{Everything: true, Err: r.err}
+	}, func(work.Result) tea.Cmd { return then(m, r) })
 	return nil
 }
 
@@ -200,69 +102,48 @@ func askFolders(m *model, url string) tea.Cmd {
 // password. If a page links to several feeds, the user chooses one.
 func addFeed(m *model, url string, args []string) tea.Cmd {
 	m.say("looking for the feed")
-	f := &feedRun{args: args, in: url + "\n", back: func(before, after []string, r *fetcherResult) *feedUndo {
-		for _, line := range r.lines {
-			if hash, ok := strings.CutPrefix(line, "subscribed\t"); ok {
-				return &feedUndo{args: []string{"rm", hash}}
-			}
-		}
-		fresh := slices.DeleteFunc(after, func(hash string) bool { return slices.Contains(before, hash) })
-		if len(fresh) != 1 {
-			return nil
-		}
-		return &feedUndo{args: []string{"rm", fresh[0]}}
-	}}
 	// It waits for a server, and marks do not wait for it.
-	w, q, r, before := &m.world, &m.marks, &fetcherResult{}, m.marks.earlier()
-	t := m.tasks.begin(w, addTask, func(context.Context, func(string)) (string, error) {
+	w, r, before := &m.world, &fetcherResult{}, m.marks.Earlier()
+	t := m.tasks.Begin(addTask, func(context.Context, func(string)) (string, error) {
 		before()
-		r = f.make(w, &q.undos)
+		r = w.fetcher(url+"\n", args)
 		return "", r.err
 	})
-	t.finish, t.then = true, func(m *model, err error) tea.Cmd {
-		m.requestScan(changedFeeds{"": atOnce})
-		if feeds := severalFeeds(r.messages); err != nil && len(feeds) > 0 {
+	t.Finish, t.Then = true, func(err error) tea.Cmd {
+		m.requestScan(anyFeed)
+		if feeds := r.after("feed"); err != nil && len(feeds) > 0 {
 			chooseFeed(m, feeds, args)
 			return nil
 		}
-		if i := slices.IndexFunc(r.messages, func(s string) bool {
-			return strings.Contains(s,
-				": subscribed (")
-		}); i > 0 {
-			// It comes after warnings, which may fill the line.
-			text := r.messages[i]
-			r.messages = slices.Insert(slices.Delete(r.messages, i, i+1), 0, text)
-		}
-		m.status = status{r.text(), false}
+		// Warnings, which may fill the line, come after it.
+		m.status = status{Plain(strings.Join(append(r.after("done"), r.messages...), "; ")), false}
 		if err != nil {
 			m.fail(err)
 		}
 		return nil
 	}
-	return t.run
+	return t.Await
 }
 
-// severalFeeds returns the feeds that lektor-fetch add lists if a page links to several.
-func severalFeeds(messages []string) (feeds []string) {
-	if len(messages) == 0 || !strings.HasSuffix(messages[0], ":") {
-		return nil
-	}
-	for _, text := range messages[1:] {
-		if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
-			feeds = append(feeds, text)
+// after returns the rest of the lines of progress that begin with a word.
+func (r *fetcherResult) after(word string) (rest []string) {
+	for _, line := range r.lines {
+		if text, ok := strings.CutPrefix(line, word+"\t"); ok {
+			rest = append(rest, text)
 		}
 	}
-	return feeds
+	return rest
 }
 
-// chooseFeed shows a menu of the feeds of a page, and subscribes to the chosen one.
+// chooseFeed shows a menu of the feeds of a page, each a URL, a tab and a title, and subscribes to the chosen one.
 func chooseFeed(m *model, feeds, args []string) {
-	n := &menu{title: "the page has several feeds", hint: m.trf("%s subscribes", m.o.Keys.of("open"))}
-	for _, text := range feeds {
-		n.lines = append(n.lines, Plain(text))
+	n := &menu{title: "the page has several feeds", hint: m.Trf("%s subscribes", m.o.Keys.of("open"))}
+	for _, feed := range feeds {
+		url, title, _ := strings.Cut(feed, "\t")
+		n.lines = append(n.lines, Plain(strings.TrimSpace(url+"  "+title)))
 	}
 	n.choose = onOpen(func(m *model, at int) tea.Cmd {
-		url, _, _ := strings.Cut(feeds[at], " ")
+		url, _, _ := strings.Cut(feeds[at], "\t")
 		return addFeed(m, url, args)
 	})
 	m.input.menu, m.status = n, status{}
@@ -326,16 +207,16 @@ func (f *feedMenu) text(key string) string {
 
 // show shows the menu. The values of settings that can be secret are not in it.
 func (f *feedMenu) show(m *model) {
-	n := &menu{title: "the settings of the feed", hint: m.trf("%s changes", m.o.Keys.of("open"))}
+	n := &menu{title: "the settings of the feed", hint: m.Trf("%s changes", m.o.Keys.of("open"))}
 	for _, s := range feedSettings {
 		value := f.text(s.key)
 		if value != "" && (s.key == "headers" || s.key == "filter" || s.key == "url" &&
 			(strings.Contains(value, "@") || strings.HasPrefix(strings.ToLower(value), "exec:"))) {
-			value = "(" + m.tr("hidden") + ")"
+			value = "(" + m.Tr("hidden") + ")"
 		}
 		n.lines = append(n.lines, Plain(strings.TrimSpace(s.key+"  "+value)))
 	}
-	n.lines = append(n.lines, m.tr("unsubscribe"))
+	n.lines = append(n.lines, m.Tr("unsubscribe"))
 	n.choose = onOpen(func(m *model, at int) tea.Cmd {
 		if at == len(feedSettings) {
 			f.unsubscribe(m)
@@ -355,10 +236,7 @@ func (f *feedMenu) show(m *model) {
 // unsubscribe asks whether to end the subscription, and ends it.
 func (f *feedMenu) unsubscribe(m *model) {
 	m.input.confirm("unsubscribe from this feed? Its entries stay", func() tea.Cmd {
-		return runFetcher(m, &feedRun{hash: f.hash, args: []string{"rm", f.hash},
-			back: func(before, _ []string, _ *fetcherResult) *feedUndo {
-				return &feedUndo{args: []string{"set", "--force", f.hash, "-"}, in: strings.Join(before, "\n") + "\n"}
-			}}, func(m *model, _ *fetcherResult) tea.Cmd {
+		return runFetcher(m, &feedRun{args: []string{"rm", f.hash}}, func(m *model, _ *fetcherResult) tea.Cmd {
 			m.say("unsubscribed; %s undoes it", m.o.Keys.of("undo"))
 			return nil
 		})
@@ -375,47 +253,30 @@ func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
 	if several(key) {
 		values = splitWords(text)
 	}
-	to := f.change(key, values, "set")
-	if to.args == nil {
-		m.fail(errors.New(m.tr("a subscription needs a URL")))
+	to := f.change(key, values)
+	if to == nil {
+		m.fail(errors.New(m.Tr("a subscription needs a URL")))
 		return nil
 	}
-	return runFetcher(m, &feedRun{hash: f.hash, args: to.args, in: to.in,
-		back: func(before, _ []string, _ *fetcherResult) *feedUndo {
-			f := settingsOf(f.hash, before)
-			back := f.change(key, f.values[key], "set", "--force")
-			if key == "url" {
-				// A new url removes the origin of the old one.
-				back.in += settingLines("origin", f.values["origin"])
-			}
-			return back
-		}}, func(m *model, _ *fetcherResult) tea.Cmd {
+	return runFetcher(m, to, func(m *model, _ *fetcherResult) tea.Cmd {
 		m.say("changed; %s undoes it", m.o.Keys.of("undo"))
 		return nil
 	})
 }
 
-// settingLines returns the values of a setting as lektor-fetch set reads them.
-func settingLines(key string, values []string) string {
-	var b strings.Builder
-	for _, v := range values {
-		b.WriteString(key + "\t" + v + "\n")
-	}
-	return b.String()
-}
-
-// change returns the run of lektor-fetch that sets a setting to values by a command, without args if
-// that is impossible.
-func (f *feedMenu) change(key string, values []string, command ...string) *feedUndo {
-	u := &feedUndo{args: append(command, f.hash, "-"), in: settingLines(key, values)}
+// change returns the run of lektor-fetch that sets a setting to values, nil if that is impossible.
+func (f *feedMenu) change(key string, values []string) *feedRun {
 	switch {
 	case strings.TrimSpace(strings.Join(values, "")) != "":
+		var lines strings.Builder
+		for _, v := range values {
+			lines.WriteString(key + "\t" + v + "\n")
+		}
+		return &feedRun{[]string{"set", f.hash, "-"}, lines.String()}
 	case key == "url":
-		u.args, u.in = nil, ""
-	default:
-		u.args, u.in = []string{"set", "--unset", f.hash, key}, ""
+		return nil
 	}
-	return u
+	return &feedRun{args: []string{"set", "--unset", f.hash, key}}
 }
 
 // editFeeds opens the list of subscriptions in the user's editor, on the terminal.
@@ -425,7 +286,7 @@ func editFeeds(m *model, _ call) tea.Cmd {
 	return tea.Exec(&onTerminal{Cmd: cmd, wait: true, terminal: t}, func(err error) tea.Msg {
 		go send(t.size()) // the size may have changed; in a goroutine, as the library waits for this callback
 		return thenMsg(func(m *model) tea.Cmd {
-			m.requestScan(changedFeeds{"": atOnce})
+			m.requestScan(anyFeed)
 			if err != nil {
 				m.say("lektor-fetch edit: %v", err)
 			}

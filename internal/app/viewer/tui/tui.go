@@ -19,6 +19,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/files/workers"
@@ -92,11 +93,15 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	_, err := p.Run()
 	leave()
 	m.voice.end()
-	if d := m.leftover().drain(cancel); d != nil {
+	interrupt := func(s os.Signal) {
+		t.endedBy.Store(s)
+		cancel()
+	}
+	if d := work.NewRest(&m.marks, &m.tasks, o.Report).Drain(t.signals, interrupt); d != nil {
 		m.defect = d
 	}
 	cancel()
-	m.tasks.wait()
+	m.tasks.Wait()
 	t.ignoreSignals()
 	if m.defect != nil && o.Out != nil {
 		fmt.Fprintln(o.Out, m.defect)

@@ -86,7 +86,7 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 	v.news.count(m.browser.snapshot)
 	if !v.said.began {
 		v.said.began = true
-		v.line(m.o.Keys.of("help") + " " + m.tr("help"))
+		v.line(m.o.Keys.of("help") + " " + m.Tr("help"))
 	}
 	_, late := msg.(voiceMsg)
 	rest := v.all(m, key)
@@ -168,15 +168,15 @@ func (v *voice) menu(m *model, n *menu, key bool) {
 	if n.choose != nil {
 		n.y = window(n.y, n.at, len(n.lines), height)
 	}
-	if title := m.tr(n.title); title != s.menu {
+	if title := m.Tr(n.title); title != s.menu {
 		v.line(title)
-		v.line(m.tr(n.hint))
+		v.line(m.Tr(n.hint))
 		s.menu, s.line, s.from, s.to, key = title, "", 0, 0, true
 	}
 	if n.choose == nil {
 		v.lines(n.lines, n.y, height)
 	} else if n.at < len(n.lines) {
-		at := m.trf("%d of %d", n.at+1, len(n.lines))
+		at := m.Trf("%d of %d", n.at+1, len(n.lines))
 		if s.from != n.at || key && s.line != n.lines[n.at] {
 			v.line(at + ", " + n.lines[n.at])
 		}
@@ -255,15 +255,15 @@ func (c cursorAt) String() string {
 func paneTitle(m *model) string {
 	switch b := &m.browser; b.focus {
 	case feedsPane:
-		return m.tr("feeds")
+		return m.Tr("feeds")
 	case pagePane:
-		return m.tr("entry")
+		return m.Tr("entry")
 	default:
 		title := listName(m)
 		if b.list.query != "" {
-			return m.trf("entries of %s, search %s", title, b.list.query)
+			return m.Trf("entries of %s, search %s", title, b.list.query)
 		}
-		return m.trf("entries of %s", title)
+		return m.Trf("entries of %s", title)
 	}
 }
 
@@ -274,27 +274,27 @@ func nodeLine(m *model) (at cursorAt, known bool) {
 		return at, false
 	}
 	n := t.nodes[t.at]
-	at = cursorAt{number: m.trf("%d of %d", t.at+1, len(t.nodes)), line: n.label(&m.world)}
+	at = cursorAt{number: m.Trf("%d of %d", t.at+1, len(t.nodes)), line: n.label(&m.world)}
 	switch {
 	case n.kind == folderNode && t.closed[n.id]:
-		at.line = m.trf("closed folder %s", at.line)
+		at.line = m.Trf("closed folder %s", at.line)
 	case n.kind == folderNode:
-		at.line = m.trf("folder %s", at.line)
+		at.line = m.Trf("folder %s", at.line)
 	case n.kind == savedNode:
-		at.line = m.trf("saved search %s", at.line)
+		at.line = m.Trf("saved search %s", at.line)
 	case n.paused:
-		at.line = m.trf("paused feed %s", at.line)
+		at.line = m.Trf("paused feed %s", at.line)
 	}
-	for _, more := range []string{n.apart, n.err} {
+	for _, more := range []string{n.site, n.err} {
 		if more != "" {
 			at.line += ", " + more
 		}
 	}
 	switch {
 	case n.flagged > 0:
-		at.counts = m.trf("%d flagged", n.flagged)
+		at.counts = m.Trf("%d flagged", n.flagged)
 	case n.unread > 0:
-		at.counts = m.trf("%d unread", n.unread)
+		at.counts = m.Trf("%d unread", n.unread)
 	}
 	return at, true
 }
@@ -312,15 +312,15 @@ func entryLine(m *model, same bool) (at cursorAt, known bool) {
 		return cursorAt{line: noEntries(m)}, l.complete
 	}
 	row := m.rows[keyOf(ref)]
-	if row == nil || !l.complete && !same && !b.snapshot.countsOnly {
+	if row == nil || !l.complete && !same && !b.snapshot.partial {
 		return at, false
 	}
-	at.number = m.trf("%d of %d", l.at+1, len(l.items))
+	at.number = m.Trf("%d of %d", l.at+1, len(l.items))
 	switch {
 	case b.snapshot.uncounted:
 		at.number = fmt.Sprint(l.at + 1)
-	case b.snapshot.countsOnly:
-		at.number = m.trf("%d of %d", l.at+1, b.snapshot.all.Unread)
+	case b.snapshot.partial:
+		at.number = m.Trf("%d of %d", l.at+1, b.snapshot.all.Unread)
 	}
 	parts := append(flagWords(m, ref), strings.TrimSpace(m.o.Date(l.items[l.at].date)), row.Title)
 	if f := b.snapshot.feeds[ref.Feed]; f != nil && l.of.kind != feedNode {
@@ -332,12 +332,12 @@ func entryLine(m *model, same bool) (at cursorAt, known bool) {
 
 // flagWords returns the flags of an entry as words.
 func flagWords(m *model, ref lektordir.Ref) []string {
-	words := []string{m.tr("read")}
+	words := []string{m.Tr("read")}
 	if ref.Unread() {
-		words[0] = m.tr("unread")
+		words[0] = m.Tr("unread")
 	}
 	if ref.HasFlag('F') {
-		words = append(words, m.tr("flagged"))
+		words = append(words, m.Tr("flagged"))
 	}
 	if others := strings.NewReplacer("S", "", "F", "").Replace(ref.Flags()); others != "" {
 		words = append(words, others)
@@ -374,22 +374,22 @@ func (v *voice) page(m *model) {
 // whether there is more to say later.
 func (v *voice) late(m *model, reading bool) bool {
 	if reading {
-		v.line(m.tr("reading…"))
+		v.line(m.Tr("reading…"))
 	}
 	if now := progress(m); now != v.said.progress {
 		v.line(now)
 		v.said.progress = now
 	}
 	if n := v.news.settled(); n > 0 {
-		v.line(m.trf("%d new entries", n))
+		v.line(m.Trf("%d new entries", n))
 	}
 	return false
 }
 
 // progress returns the progress of the work in the background, "" if there is none.
 func progress(m *model) string {
-	if len(m.tasks) > 0 {
-		return m.tasks.progress()
+	if m.tasks.Len() > 0 {
+		return m.tasks.Progress()
 	}
 	return m.dates.progress
 }
@@ -397,35 +397,22 @@ func progress(m *model) string {
 // news counts entries that arrive.
 type news struct {
 	last   *snapshot
-	newest map[string]time.Time // the last delivery to each feed, by its hash
 	n      int
 	before int // n at the last call of settled
 }
 
 // count counts the arrivals in a snapshot. Entries that are there at the start are none.
 func (n *news) count(s *snapshot) {
-	if s == nil || s == n.last || s.countsOnly {
+	if s == nil || s == n.last || s.partial {
 		return
 	}
-	first := n.last == nil
-	if first {
-		n.newest = map[string]time.Time{}
-	}
-	for hash, f := range s.feeds {
-		if !first && n.last.feeds[hash] == f || len(f.refs) == 0 {
-			continue
-		}
-		last := n.newest[hash]
-		for _, r := range slices.Backward(f.refs) {
-			if first || !r.Delivered().After(last) {
-				break
+	if n.last != nil {
+		for was, is := range s.names.Since(n.last.names) {
+			for _, r := range is.Came(was) {
+				if r.Unread() && !r.Trashed() {
+					n.n++
+				}
 			}
-			if r.Unread() {
-				n.n++
-			}
-		}
-		if at := f.refs[len(f.refs)-1].Delivered(); at.After(last) {
-			n.newest[hash] = at
 		}
 	}
 	n.last = s

@@ -31,7 +31,7 @@ func newVoice(t *testing.T, d Disk, late bool) (*desk, *strings.Builder) {
 
 // settled reports whether no job is running or requested.
 func (k *desk) settled() bool {
-	return k.pager.state == idle && k.scan.state == idle && k.browser.list.complete && len(k.marks.changes) == 0
+	return k.pager.state == idle && k.scan.state == idle && k.browser.list.complete && k.marks.Len() == 0
 }
 
 // says handles messages until text is said, and returns all lines that were said up to then.
@@ -113,15 +113,15 @@ func TestVoiceWaits(t *testing.T) {
 	k.says(out, "mark all as read? (y/n)\n")
 
 	release := make(chan struct{})
-	k.start(k.tasks.begin(&k.world, "saving", func(_ context.Context, progress func(string)) (string, error) {
+	k.start(k.tasks.Begin("saving", func(_ context.Context, progress func(string)) (string, error) {
 		progress("1 of 2")
 		<-release
 		return "saved", nil
-	}).run)
+	}).Await)
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(changedMsg{map[string]bool{"f": true}})
+	k.update(changedMsg{})
 	k.until("the scan", func() bool { return k.browser.snapshot.all.Unread == 5 })
 	if got := out.String(); got != "" {
 		t.Errorf("said before the answer: %q", got)

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -11,6 +12,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
+	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -19,6 +22,7 @@ type large struct {
 	*memory
 	byFeed map[string][]lektordir.Ref // in the order of hashes
 	lists  atomic.Int32               // number of calls of List
+	first  map[string]bool            // feeds that did not wait
 }
 
 const (
@@ -27,7 +31,7 @@ const (
 )
 
 func newLarge() *large {
-	d := &large{memory: newMemory(0), byFeed: map[string][]lektordir.Ref{}}
+	d := &large{memory: newMemory(0), byFeed: map[string][]lektordir.Ref{}, first: map[string]bool{}}
 	for i := range largeFeeds {
 		for k := range largeEach {
 			d.add(i, 1700000000+k*largeFeeds+i)
@@ -51,31 +55,34 @@ func (d *large) Feeds(context.Context) ([]Feed, error) {
 	return feeds, nil
 }
 
-func (d *large) List(_ context.Context, feeds ...string) (map[string][]lektordir.Ref, error) {
+func (d *large) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+	d.mu.Lock()
+	maps.Copy(d.first, part.First)
+	d.mu.Unlock()
+	return d.names.now(ctx, d)
+}
+
+func (d *large) List(context.Context) (map[string][]lektordir.Ref, error) {
 	d.lists.Add(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	lists := map[string][]lektordir.Ref{}
 	for hash, refs := range d.byFeed {
-		if len(feeds) == 0 || slices.Contains(feeds, hash) {
-			lists[hash] = slices.Clone(refs)
-		}
+		lists[hash] = slices.Clone(refs)
 	}
 	return lists, nil
 }
 
-func (d *large) Watch(context.Context, time.Time, func(string)) error { return nil }
-
 func (d *large) Mark(_ context.Context, refs []lektordir.Ref, set, unset string, _ func()) (moved []lektordir.Ref, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c, err := newChange(refs, set, unset)
-	if err != nil {
-		return nil, err
+	keys := map[key]bool{}
+	for _, r := range refs {
+		keys[keyOf(r)] = true
 	}
 	for _, of := range d.byFeed {
 		for i, r := range of {
-			if c.keys[keyOf(r)] {
+			if keys[keyOf(r)] {
 				of[i], err = r.WithFlags(set, unset)
 				moved = append(moved, of[i])
 			}
@@ -199,9 +206,9 @@ func TestWorkForMessages(t *testing.T) {
 	}
 	arrive := func(feed, when int) {
 		d.mu.Lock()
-		hash := d.add(feed, when)
+		d.add(feed, when)
 		d.mu.Unlock()
-		k.take(changedMsg{map[string]bool{hash: true}})
+		k.take(changedMsg{})
 	}
 	k.key("l")
 	for round := range 2 {
@@ -228,8 +235,8 @@ func TestWorkForMessages(t *testing.T) {
 		k.key(name)
 	}
 	k.idle()
-	if n := k.browser.snapshot.all.Unread; len(k.marks.changes) > 0 || n > 0 {
-		t.Errorf("%d are unread, %d changes are left", n, len(k.marks.changes))
+	if n := k.browser.snapshot.all.Unread; k.marks.Len() > 0 || n > 0 {
+		t.Errorf("%d are unread, %d changes are left", n, k.marks.Len())
 	}
 	for name, bytes := range k.most {
 		most := uint64(300_000)
@@ -245,8 +252,7 @@ func TestWorkForMessages(t *testing.T) {
 	}
 }
 
-// Changes that arrive during a scan of the lektor-dir share the scans after it, each of which reads a
-// part of the feeds.
+// Changes that arrive during a scan of the lektor-dir share the scan after it.
 func TestArrivalsTogether(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
@@ -255,17 +261,16 @@ func TestArrivalsTogether(t *testing.T) {
 	k.key("l")
 	for i := range 200 {
 		d.mu.Lock()
-		hash := d.add(i, 1800000000+i)
+		d.add(i, 1800000000+i)
 		d.mu.Unlock()
-		_, cmd := k.Update(changedMsg{map[string]bool{hash: true}})
+		_, cmd := k.Update(changedMsg{})
 		if i == 0 {
 			k.start(cmd)
 		}
 	}
 	k.idle()
-	const parts = (largeFeeds*largeEach + scanEntries - 1) / scanEntries
-	if n := d.lists.Load() - before; n < 2 || n > 1+parts {
-		t.Errorf("%d scans, and there are %d parts", n, parts)
+	if n := d.lists.Load() - before; n < 2 || n > 3 {
+		t.Errorf("%d scans", n)
 	}
 	if n := len(k.browser.list.items); n != largeFeeds*largeEach+200 {
 		t.Errorf("%d entries", n)
@@ -278,15 +283,16 @@ func TestEndWithoutMessage(t *testing.T) {
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 00")
-	k.tasks = append(k.tasks, &task{name: "work"})
-	for _, end := range []tea.Msg{statusMsg{}, taskMsg{task: k.tasks[0], progress: "half"}, taskMsg{task: k.tasks[0], ended: true}} {
+	ended := k.tasks.Begin("work", func(context.Context, func(string)) (string, error) { return "", nil }).Await().(work.TaskMsg)
+	half := work.TaskMsg{Task: ended.Task, Progress: "half"}
+	for _, end := range []tea.Msg{statusMsg{}, half, ended} {
 		k.say("the message of a key")
 		k.update(end)
 		if got := k.status.text; got != "the message of a key" {
 			t.Errorf("got %q after %#v; want the message of a key", got, end)
 		}
 	}
-	if len(k.tasks) > 0 {
-		t.Errorf("got %d tasks after the end; want none", len(k.tasks))
+	if k.tasks.Len() > 0 {
+		t.Errorf("got %d tasks after the end; want none", k.tasks.Len())
 	}
 }

@@ -27,7 +27,6 @@ import (
 // Options are the options of [Undo].
 type Options struct {
 	session.Common
-	After  int64 // take back only a command with a greater number, see [undo.Newest]
 	DryRun bool
 	Print  cmdline.PrinterOptions
 }
@@ -53,9 +52,6 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 	}
 	running := false
 	for _, earlier := range records {
-		if earlier.Number <= o.After {
-			break
-		}
 		r := record{earlier}
 		f, err := r.lock()
 		switch {
@@ -90,22 +86,25 @@ type record struct{ undo.Record }
 // lock opens and locks a journal. The error is unix.EWOULDBLOCK while the command, or another undo
 // of it, is running.
 func (r record) lock() (*os.File, error) {
-	f, err := os.OpenFile(r.Path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	// If the file system has no locks, continue without one.
-	if err = atomicfile.Hold(f, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
-		var inPlace bool
-		if inPlace, err = atomicfile.InPlace(f); err == nil && !inPlace {
-			err = fs.ErrNotExist
+	for {
+		f, err := os.OpenFile(r.Path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, err
 		}
-	}
-	if err != nil {
+		// If the file system has no locks, continue without one.
+		inPlace := true
+		if err = atomicfile.Hold(f, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			inPlace, err = atomicfile.InPlace(f)
+		}
+		if err == nil && inPlace {
+			return f, nil
+		}
 		f.Close()
-		return nil, err
+		if err != nil {
+			return nil, err
+		}
+		// Another program has removed secrets from the journal, see [undo.ForgetSecrets].
 	}
-	return f, nil
 }
 
 // refused reports whether err is an I/O error, as opposed to a wrong kind of file. Undo stops at
@@ -139,6 +138,8 @@ type undoing struct {
 	skipped  int   // number of entries that changed since
 	failed   int   // number of entries that could not be renamed
 	firstErr error // why the first of these could not be renamed
+
+	changes changes
 }
 
 // maxSkipped is the number of skipped entries that are reported one by one.
@@ -158,9 +159,13 @@ func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bo
 		u.S.Report.Warn("%v; removed", err)
 		return false, r.forget(dryRun)
 	case d.Invalid > 0:
-		u.S.Report.Warn("%s: %s ignored: not a move of an entry", r.Path, humanize.Count(d.Invalid, "line"))
+		u.S.Report.Warn("%s: %s ignored: not a move of an entry, nor a change of a setting", r.Path,
+			humanize.Count(d.Invalid, "line"))
 	}
 	u.done = d
+	if err := u.takeBackChanges(ctx, r, dryRun); err != nil {
+		return true, err
+	}
 	// In reverse order, as an entry may have been moved twice.
 	for _, m := range slices.Backward(d.Moves) {
 		if ctx.Err() != nil {
@@ -186,7 +191,7 @@ func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bo
 			return true, err
 		}
 	}
-	if len(d.Moves) == 0 {
+	if len(d.Moves)+len(d.Changes) == 0 {
 		return false, nil // the command was killed before it moved an entry
 	}
 	u.summarize(dryRun)
@@ -215,23 +220,25 @@ func (u *undoing) summarize(dryRun bool) {
 		u.S.Report.Print(cmdline.Hint(u.firstErr, "fix the cause and run undo again: it continues where it stopped"))
 	}
 	var counts []string
-	if u.undone > 0 {
-		how := "taken back"
-		if dryRun {
-			how = "to be taken back"
+	add := func(n int, noun, one, several string) {
+		if n > 1 {
+			one = several
 		}
-		counts = append(counts, humanize.Count(u.undone, "entry")+" "+how)
-	}
-	if u.skipped > 0 {
-		counts = append(counts, humanize.Count(u.skipped, "entry")+" left as it is")
-		if u.skipped > 1 {
-			counts[len(counts)-1] = humanize.Count(u.skipped, "entry") + " left as they are"
+		if n > 0 {
+			counts = append(counts, humanize.Count(n, noun)+" "+one)
 		}
 	}
-	if u.failed > 0 {
-		counts = append(counts, humanize.Count(u.failed, "entry")+" not taken back")
+	how := "taken back"
+	if dryRun {
+		how = "to be taken back"
 	}
-	if len(counts) == 0 && u.deleted == 0 {
+	add(u.changes.subscriptions, "subscription", how, how)
+	add(u.changes.settings, "setting", how, how)
+	add(u.undone, "entry", how, how)
+	add(u.changes.left, "setting", "left as it is", "left as they are")
+	add(u.skipped, "entry", "left as it is", "left as they are")
+	add(u.failed, "entry", "not taken back", "not taken back")
+	if len(counts) == 0 && u.deleted == 0 && u.firstErr == nil {
 		// An earlier undo was killed after it had taken back the command. Do not take back the
 		// command before it as well.
 		counts = append(counts, "nothing is left to take back")

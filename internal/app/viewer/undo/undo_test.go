@@ -2,6 +2,7 @@ package undo_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -522,5 +523,26 @@ func TestJournalAhead(t *testing.T) {
 	left, err := os.ReadDir(v.Dir.Join("new", refs[0].Feed))
 	if err != nil || len(left) != total-moved {
 		t.Errorf("%d in new/, %v", len(left), err)
+	}
+}
+
+// A journal of another user changes no setting, whoever's number it has.
+func TestJournalOfAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root gives files away")
+	}
+	f := newFixture(t)
+	path := filepath.Join(f.Path, undo.Dir, "0.1")
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	text := "set\t2026-03-15T00:00:00Z\n" + testdir.Hash("http://a.example/") + "\talias\tFoe\t\n"
+	if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chown(path, 12345, -1)); err != nil {
+		t.Fatal(err)
+	}
+	err := command.Undo(t.Context(), command.Options{Common: f.Common()}, f.Streams(""))
+	const want = "belongs to another user; its changes of settings are not taken back"
+	if err != nil || !strings.Contains(f.Err.String(), want) {
+		t.Errorf("%v\n%s", err, &f.Err)
 	}
 }

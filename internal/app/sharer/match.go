@@ -19,13 +19,13 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// meeting finds the entries that the marks of a feed refer to. A mark has the identity of
+// entryMatcher finds the entries that the marks of a feed refer to. A mark has the identity of
 // the entry on the machine that made it. On a machine that met the feed before or after its
 // guids changed, the entry has another identity. The journal of either machine may know
 // both, and marks name all identities that the journal knows.
-type meeting struct {
+type entryMatcher struct {
 	r          *reader
-	set        *set
+	set        *itemSet
 	base       *baseline
 	entries    baseEntries // recorded entries
 	feed       string
@@ -38,16 +38,11 @@ type meeting struct {
 	failed     error             // the journal or an entry could not be read
 }
 
-// meet assigns to entries the identities under which their marks are shared. It returns the
+// matchEntries assigns to entries the identities under which their marks are shared. It returns the
 // number of set marks without an entry here, by feed.
-func (r *reader) meet(s *set, base *baseline, l *local, changed []string) map[string]int {
+func (r *reader) matchEntries(s *itemSet, base *baseline, l *local) map[string]int {
 	waiting := map[string]int{}
-	newMarks := map[string]bool{}
-	for _, id := range changed {
-		feed, _ := place(id)
-		newMarks[feed] = true
-	}
-	for _, feed := range s.feeds() {
+	for _, feed := range s.marks.feeds() {
 		here := l.entries[feed]
 		if known, ok := l.unchanged[feed]; ok {
 			_, n, _ := strings.Cut(known, " ")
@@ -58,8 +53,8 @@ func (r *reader) meet(s *set, base *baseline, l *local, changed []string) map[st
 			continue
 		}
 		entries := base.entries(feed)
-		m := &meeting{r: r, set: s, base: base, entries: entries, feed: feed, here: here,
-			bySharedID: entries.bySharedIdentity(here), changed: newMarks[feed]}
+		m := &entryMatcher{r: r, set: s, base: base, entries: entries, feed: feed, here: here,
+			bySharedID: entries.bySharedIdentity(here), changed: s.news[feed]}
 		for identity := range here {
 			_, known := entries[identity]
 			m.changed = m.changed || !known
@@ -101,17 +96,17 @@ func journalSize(d *lektordir.Dir, feed string) int64 {
 }
 
 // has reports whether an entry with an identity is here.
-func (m *meeting) has(identity string) bool {
+func (m *entryMatcher) has(identity string) bool {
 	_, ok := m.here[identity]
 	return ok
 }
 
 // strangers returns the marks, by identity, that are not shared under the identity of an
 // entry here.
-func (m *meeting) strangers() map[string][]*mark {
-	found := map[string][]*mark{}
-	for _, k := range m.set.of(m.feed) {
-		identity := k.identity()
+func (m *entryMatcher) strangers() map[string][]mark {
+	found := map[string][]mark{}
+	for rest, k := range m.set.marks.of(m.feed) {
+		identity, _ := keyOf(rest)
 		if !m.has(identity) || m.entries.key(identity) != identity {
 			found[identity] = append(found[identity], k)
 		}
@@ -121,24 +116,29 @@ func (m *meeting) strangers() map[string][]*mark {
 
 // live counts the marks that are set and were never edited by this endpoint. If this
 // endpoint has edited a mark, the entry was here and has expired.
-func (m *meeting) live(marks []*mark) (n int) {
+func (m *entryMatcher) live(marks []mark) (n int) {
 	ours := func(u feedsync.Update) bool { return u.By == m.set.me }
 	for _, k := range marks {
-		if !k.Deleted && !slices.ContainsFunc(k.History, ours) {
+		if !k.deleted() && !slices.ContainsFunc(k.item().History, ours) {
 			n++
 		}
 	}
 	return n
 }
 
+// mark returns the item for a flag of an identity, or nil.
+func (m *entryMatcher) mark(identity string, flag byte) *feedsync.Item {
+	return m.set.marks.item(stateID(m.feed, identity, flag))
+}
+
 // hasMarks reports whether there are marks with an identity.
-func (m *meeting) hasMarks(identity string) bool {
-	return strings.ContainsFunc(flags, func(c rune) bool { return m.set.flagOf(m.feed, identity, byte(c)) != nil })
+func (m *entryMatcher) hasMarks(identity string) bool {
+	return strings.ContainsFunc(flags, func(c rune) bool { return m.mark(identity, byte(c)) != nil })
 }
 
 // find returns the own identity of the entry that another identity refers to, "" if the
 // entry is not here. marks are the marks with the other identity.
-func (m *meeting) find(other string, marks []*mark) string {
+func (m *entryMatcher) find(other string, marks []mark) string {
 	if own, ok := m.bySharedID[other]; ok {
 		return own
 	}
@@ -158,7 +158,7 @@ func (m *meeting) find(other string, marks []*mark) string {
 	}
 	// Reading the ids of all entries is slow, so it is done only after a change.
 	for _, k := range marks {
-		if id, ok := k.ChildText(feedsync.LektorNamespace, "entry"); ok && m.ids()[id] != "" {
+		if id, ok := k.item().ChildText(feedsync.LektorNamespace, "entry"); ok && m.ids()[id] != "" {
 			return m.ids()[id]
 		}
 	}
@@ -166,7 +166,7 @@ func (m *meeting) find(other string, marks []*mark) string {
 }
 
 // ids maps ids of entries to own identities. An id that several entries have maps to "".
-func (m *meeting) ids() map[string]string {
+func (m *entryMatcher) ids() map[string]string {
 	if m.byID != nil {
 		return m.byID
 	}
@@ -195,7 +195,7 @@ func (m *meeting) ids() map[string]string {
 // link makes the marks of two identities belong to one entry. If both have marks, all
 // machines continue with the lower identity, and its missing marks are copied from the
 // other.
-func (m *meeting) link(own, other string) {
+func (m *entryMatcher) link(own, other string) {
 	key := m.entries.key(own)
 	switch {
 	case key == other:
@@ -207,8 +207,8 @@ func (m *meeting) link(own, other string) {
 	keep, drop := min(key, other), max(key, other)
 	m.setSharedAs(own, keep)
 	for _, c := range []byte(flags) {
-		from := m.set.flagOf(m.feed, drop, c)
-		if from == nil || from.Deleted || m.set.flagOf(m.feed, keep, c) != nil {
+		from := m.mark(drop, c)
+		if from == nil || from.Deleted || m.mark(keep, c) != nil {
 			continue
 		}
 		// If two machines do this at once, their items mean the same.
@@ -218,7 +218,7 @@ func (m *meeting) link(own, other string) {
 }
 
 // setSharedAs sets the identity under which the marks of an entry are shared.
-func (m *meeting) setSharedAs(own, as string) {
+func (m *entryMatcher) setSharedAs(own, as string) {
 	m.bySharedID[as] = own
 	if as == own {
 		as = ""
@@ -231,7 +231,7 @@ func (m *meeting) setSharedAs(own, as string) {
 
 // addIdentities adds to marks the identities that the journal knows for their entries. An
 // addition is not an edit: if two items mean the same, all machines keep the longer one.
-func (m *meeting) addIdentities() {
+func (m *entryMatcher) addIdentities() {
 	others := map[string][]string{}
 	for _, id := range slices.Sorted(maps.Keys(m.journal)) {
 		others[m.journal[id]] = append(others[m.journal[id]], id)
@@ -244,9 +244,9 @@ func (m *meeting) addIdentities() {
 }
 
 // addNames adds identities to the marks that are shared under key.
-func (m *meeting) addNames(key string, ids []string) {
+func (m *entryMatcher) addNames(key string, ids []string) {
 	for _, c := range []byte(flags) {
-		k := m.set.flagOf(m.feed, key, c)
+		k := m.mark(key, c)
 		if k == nil {
 			continue
 		}
@@ -265,29 +265,30 @@ func (m *meeting) addNames(key string, ids []string) {
 			fmt.Fprintf(&more, `<lektor:identity>%s</lektor:identity>`, id)
 		}
 		if longer, err := k.Recast(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
-			m.set.put(longer)
+			m.set.marks.put(longer)
 		}
 	}
 }
 
 // names maps each further identity in a mark to the identity of the mark. If an entry here
 // has the further identity, names also maps the identity of the mark to this one.
-func (m *meeting) names() map[string]string {
+func (m *entryMatcher) names() map[string]string {
 	if m.named != nil {
 		return m.named
 	}
 	m.named = map[string]string{}
-	for _, k := range m.set.of(m.feed) {
-		if !bytes.Contains(k.Content(), []byte("identity>")) {
+	for rest, k := range m.set.marks.of(m.feed) {
+		if !bytes.Contains(k.line, []byte("identity>")) {
 			continue
 		}
-		_ = feedsync.EachChild(k.Content(), func(ns, name, text string) {
+		_ = feedsync.EachChild(k.item().Content(), func(ns, name, text string) {
 			if ns != feedsync.LektorNamespace || name != "identity" {
 				return
 			}
-			m.named[text] = k.identity()
+			identity, _ := keyOf(rest)
+			m.named[text] = identity
 			if m.has(text) {
-				m.named[k.identity()] = text
+				m.named[identity] = text
 			}
 		})
 	}

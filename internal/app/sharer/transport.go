@@ -40,14 +40,6 @@ type transport interface {
 	clear(ctx context.Context) error
 }
 
-// placeAt returns the transport for a directory or a URL.
-func (r *run) placeAt(place string) transport {
-	if isURL(place) {
-		return &server{r: r, url: strings.TrimSuffix(place, "/")}
-	}
-	return directory{path: place, step: r.c.step}
-}
-
 // directory is a place in a file system, perhaps mounted or replicated.
 type directory struct {
 	path string
@@ -73,6 +65,9 @@ func (p directory) read(_ context.Context, name string, rec record) ([]byte, err
 		return nil, nil
 	}
 	data, err := atomicfile.ReadIn(p.path, name, maxDocument)
+	if bad, ok := errors.AsType[*fs.PathError](err); ok && bad.Path == name {
+		bad.Path = path
+	}
 	rec.Set(name, current)
 	return data, err
 }
@@ -134,20 +129,6 @@ func writeFile(path string, doc func(io.Writer) error) error {
 	return err
 }
 
-// sweepDir removes the temporary files of killed runs from a directory.
-func sweepDir(dir string, step func()) {
-	if fi, err := os.Lstat(dir); err != nil || !fi.IsDir() {
-		return
-	}
-	found, _ := os.ReadDir(dir)
-	for _, f := range found {
-		if atomicfile.Temporary(f.Name()) {
-			step()
-			_ = os.Remove(filepath.Join(dir, f.Name())) // the next run tries again
-		}
-	}
-}
-
 // makeDir creates a directory.
 func makeDir(dir string) error {
 	err := os.MkdirAll(dir, 0o777)
@@ -173,7 +154,7 @@ func identity(path string) string {
 
 // server is a place on a web server that supports PUT.
 type server struct {
-	r            *run
+	e            *endpoint
 	url          string
 	dirRequested bool // makeDirectory was called
 }
@@ -181,14 +162,14 @@ type server struct {
 func (p *server) read(ctx context.Context, name string, rec record) ([]byte, error) {
 	req := &httpmsg.Request{URL: p.url + "/" + name, ETag: rec.Get(name + ".etag"),
 		LastModified: rec.Get(name + ".modified")}
-	if p.r.isTarget(p.url) {
-		header, err := p.r.headers()
+	if p.e.isTarget(p.url) {
+		header, err := p.e.headers()
 		if err != nil {
 			return nil, err
 		}
 		req.Header = textproto.MIMEHeader(header)
 	}
-	resp, err := p.r.client().Get(ctx, req)
+	resp, err := p.e.client().Get(ctx, req)
 	var status *httpmsg.StatusError
 	switch {
 	case errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone):
@@ -221,41 +202,11 @@ func (p *server) deniedError(e *httpmsg.StatusError) error {
 		return e
 	}
 	err := &httpmsg.StatusError{URL: e.URL, Status: e.Status, Text: e.Text, Detail: "this machine may not read there"}
-	if !p.r.isTarget(p.url) {
+	if !p.e.isTarget(p.url) {
 		return cmdline.Hint(err,
-			"the headers of %s are sent only to the target's server; this server must allow reading without a password, at a secret URL", p.r.path(headersFile))
+			"the headers of %s are sent only to the target's server; this server must allow reading without a password, at a secret URL", p.e.path(headersFile))
 	}
-	return cmdline.Hint(err, "%s", p.r.password())
-}
-
-// password returns a hint where to put the password for the target's server.
-func (r *run) password() string {
-	return fmt.Sprintf("write the header that the server requires, for example Authorization, into %s; or put user and password into the URL of lektor-share init", r.path(headersFile))
-}
-
-// isTarget reports whether the headers for the target are sent to a URL.
-func (r *run) isTarget(place string) bool {
-	return isURL(r.target) && feedurl.SameOrigin(r.target, place)
-}
-
-// headers returns the headers of requests to the target.
-func (r *run) headers() (http.Header, error) {
-	text, err := atomicfile.Read(r.path(headersFile), atomicfile.MaxLine)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if fi, err := os.Stat(r.path(headersFile)); err == nil && fi.Mode().Perm()&0o077 != 0 {
-		return nil, cmdline.Hint(fmt.Errorf("%s can be read by others", r.path(headersFile)), "chmod 600 %s",
-			r.path(headersFile))
-	}
-	header, err := httpmsg.ParseHeaders(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.path(headersFile), err)
-	}
-	return http.Header(header), nil
+	return cmdline.Hint(err, "%s", p.e.password())
 }
 
 // write puts a document on the server, if the server still has the recorded version. If it
@@ -273,7 +224,7 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 	if name == subsFile {
 		post.ContentType = "text/x-opml"
 	}
-	header, err := p.r.headers()
+	header, err := p.e.headers()
 	if err != nil {
 		return err
 	}
@@ -288,7 +239,7 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 		post.Header = http.Header{}
 		maps.Copy(post.Header, header)
 		maps.Copy(post.Header, condition)
-		a, err := p.r.client().Post(ctx, post)
+		a, err := p.e.client().Post(ctx, post)
 		switch {
 		case err != nil:
 			return err
@@ -317,12 +268,12 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 }
 
 func (p *server) clear(ctx context.Context) error {
-	header, err := p.r.headers()
+	header, err := p.e.headers()
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Backward(documents) {
-		a, err := p.r.client().Post(ctx, &fetch.Post{URL: p.url + "/" + name, Method: http.MethodDelete, Header: header,
+		a, err := p.e.client().Post(ctx, &fetch.Post{URL: p.url + "/" + name, Method: http.MethodDelete, Header: header,
 			Chosen: true, Secret: true})
 		if err == nil && (!a.Success() && a.Status != http.StatusNotFound && a.Status != http.StatusGone ||
 			isPage(a.Status, a.Body)) {
@@ -351,7 +302,7 @@ func (p *server) validators(ctx context.Context, post *fetch.Post, a *fetch.Answ
 	for _, name := range []string{"If-Match", "If-None-Match"} {
 		head.Header.Del(name)
 	}
-	if a, err := p.r.client().Post(ctx, head); err == nil && a.Status == http.StatusOK {
+	if a, err := p.e.client().Post(ctx, head); err == nil && a.Status == http.StatusOK {
 		tags(a)
 	}
 }
@@ -368,14 +319,14 @@ func (p *server) makeDirectory(ctx context.Context, header http.Header) {
 	p.dirRequested = true
 	mkcol := func(place string) int {
 		// Some servers recognise a directory only by the slash.
-		a, err := p.r.client().Post(ctx, &fetch.Post{URL: strings.TrimSuffix(place, "/") + "/", Method: "MKCOL",
+		a, err := p.e.client().Post(ctx, &fetch.Post{URL: strings.TrimSuffix(place, "/") + "/", Method: "MKCOL",
 			Header: header, Chosen: true, Secret: true, Direct: true})
 		if err != nil {
 			return 0
 		}
 		return a.Status
 	}
-	if mkcol(p.url) == http.StatusConflict && mkcol(p.r.target) == http.StatusCreated {
+	if mkcol(p.url) == http.StatusConflict && mkcol(p.e.target) == http.StatusCreated {
 		mkcol(p.url)
 	}
 }
@@ -397,12 +348,12 @@ func (p *server) refused(a *fetch.Answer, size int) error {
 	detail, hint := "", ""
 	switch a.Status {
 	case http.StatusOK:
-		detail, hint = aPage+", and nothing was stored", p.r.password()
+		detail, hint = aPage+", and nothing was stored", p.e.password()
 	case http.StatusUnauthorized:
-		detail, hint = "the server requires a user and password", p.r.password()
+		detail, hint = "the server requires a user and password", p.e.password()
 	case http.StatusForbidden:
 		detail, hint = "this machine may not write there",
-			"look at the permissions of that directory; or "+p.r.password()
+			"look at the permissions of that directory; or "+p.e.password()
 	case http.StatusConflict, http.StatusNotFound, http.StatusGone:
 		detail, hint = "there is no directory for it",
 			fmt.Sprintf("make the directory %s/ on the server; or, if the address is wrong: lektor-share init URL",

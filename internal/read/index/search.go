@@ -25,11 +25,11 @@ const lookupLimit = 3000
 // lookupLimit returns the limit for this query. If only the newest are wanted, entries with a
 // frequent word are soon met in the order of dates: with n of all the entries, some fifty
 // are among the first 50·all/n.
-func (f *finder) lookupLimit() int {
+func (f *search) lookupLimit() int {
 	if f.w.Enough == nil {
 		return lookupLimit
 	}
-	return min(lookupLimit, max(100, int(math.Sqrt(3*float64(f.s.next)))))
+	return min(lookupLimit, max(100, int(math.Sqrt(3*float64(f.size)))))
 }
 
 // Complaints returns the errors that listing the lektor-dir would report.
@@ -40,7 +40,7 @@ func (v *View) Complaints() []error { return v.s.complaints }
 // sets newest first, and now and then asks Enough whether the rest can be skipped. The error is the
 // context's, or one for [Index.Failed].
 func (v *View) Find(ctx context.Context, w entrystore.Wanted, yield func(entrystore.Hit) bool) error {
-	f := &finder{View: v, ctx: ctx, w: w, yield: yield, asks: w.Query.AsksAbout() || w.Query.AsksNames()}
+	f := &search{View: v, ctx: ctx, w: w, yield: yield, asks: w.Query.AsksAbout() || w.Query.AsksNames()}
 	f.run()
 	if v.s.c.err != nil {
 		return v.s.c.err
@@ -48,8 +48,8 @@ func (v *View) Find(ctx context.Context, w entrystore.Wanted, yield func(entryst
 	return f.err
 }
 
-// finder is a run of Find.
-type finder struct {
+// search is a run of Find.
+type search struct {
 	*View
 	ctx    context.Context
 	w      entrystore.Wanted
@@ -63,20 +63,16 @@ type finder struct {
 	repeats idSet
 }
 
-func (f *finder) run() {
-	if f.w.Query.MentionsRepeat() {
-		f.findRepeats()
+func (f *search) run() {
+	for _, step := range []func(){f.findRepeats, f.odd, f.feedsAllowed, f.listed} {
+		if step(); f.stop {
+			return
+		}
 	}
-	if f.stop {
-		return
-	}
-	f.odd()
-	if f.stop {
-		return
-	}
-	if f.feedsAllowed(); f.stop {
-		return
-	}
+}
+
+// listed yields the entries that lists show.
+func (f *search) listed() {
 	if f.w.Links != nil {
 		var links, ids []int64
 		for link := range f.w.Links {
@@ -86,33 +82,31 @@ func (f *finder) run() {
 			ids = append(ids, r.int(0))
 		}
 		f.fetchAll(ids)
-		return
-	}
-	if ids, ok := f.chosen(); ok {
+	} else if ids, ok := f.chosen(); ok {
 		f.fetchAll(ids)
-		return
+	} else {
+		f.walk()
 	}
-	f.walk()
 }
 
-// findRepeats sets the repeats. Odd entries may be repeats of others, or have some, so with them the directory
-// has to be read.
-func (f *finder) findRepeats() {
+// findRepeats sets the repeats, if the query mentions them. Odd entries may be repeats of others, or have some, so
+// with them the directory has to be read.
+func (f *search) findRepeats() {
+	if !f.w.Query.MentionsRepeat() {
+		return
+	}
 	if _, odd := f.s.c.one("SELECT id FROM entry INDEXED BY entry_odd WHERE listed = 2"); odd {
 		f.err, f.stop = errBehind, true
 		return
 	}
-	f.s.loadNext()
-	f.repeats = make(idSet, f.s.next/64+1)
+	f.repeats = make(idSet, f.size/64+1)
 	for r := f.s.c.query("SELECT id FROM entry INDEXED BY entry_repeat WHERE repeat = 1"); r.next(); {
-		if id := r.int(0); id > 0 && id < f.s.next {
-			f.repeats.add(id)
-		}
+		f.repeats.add(r.int(0))
 	}
 }
 
 // repeat returns a function that reports whether an entry is a repeat, nil if the query does not mention them.
-func (f *finder) repeat(id int64) func() bool {
+func (f *search) repeat(id int64) func() bool {
 	if f.repeats == nil {
 		return nil
 	}
@@ -121,7 +115,7 @@ func (f *finder) repeat(id int64) func() bool {
 
 // fetchAll yields the entries with these ids. If w.Enough is set, more than pace ids come newest
 // first.
-func (f *finder) fetchAll(ids []int64) {
+func (f *search) fetchAll(ids []int64) {
 	if f.w.Enough == nil || len(ids) <= pace {
 		for _, id := range ids {
 			if f.goesOn(); f.stop {
@@ -162,14 +156,14 @@ func array(ids []int64) string {
 const pace = 64
 
 // goesOn counts an entry, and stops if the context is done.
-func (f *finder) goesOn() {
+func (f *search) goesOn() {
 	if f.asked++; f.asked%pace == 0 && f.ctx.Err() != nil {
 		f.err, f.stop = context.Cause(f.ctx), true
 	}
 }
 
 // odd yields the entries of which the index has no words, and with w.Withdrawn the withdrawn ones.
-func (f *finder) odd() {
+func (f *search) odd() {
 	r := f.s.c.query("SELECT id FROM entry INDEXED BY entry_odd WHERE listed = 2")
 	var ids []int64
 	for r.next() {
@@ -187,15 +181,14 @@ func (f *finder) odd() {
 	}
 }
 
-// about returns the metadata of a feed from src/$feed; ok is false if its entries may have other
-// metadata.
-func (v *View) about(f *feed) (said *lektordir.Feed, ok bool) {
+// about returns the metadata of a feed from src/$feed; nil if its entries may have other metadata.
+func (v *View) about(f *feed) *lektordir.Feed {
 	said, known := v.known[f.id]
 	if !known {
 		said = v.readAbout(f)
 		v.known[f.id] = said
 	}
-	return said, said != nil
+	return said
 }
 
 func (v *View) readAbout(f *feed) *lektordir.Feed {
@@ -206,18 +199,13 @@ func (v *View) readAbout(f *feed) *lektordir.Feed {
 	return said
 }
 
-// aboutIfAsked returns the result of about if the query depends on feeds, else nil and false.
-func (f *finder) aboutIfAsked(feed *feed) (said *lektordir.Feed, ok bool) {
-	if !f.asks {
-		return nil, false
-	}
-	return f.about(feed)
-}
-
 // subject is an entry of which only a part is known.
-func (f *finder) subject(ref lektordir.Ref, unknown query.Unknown) *query.Subject {
-	about, ok := f.aboutIfAsked(f.s.feeds[ref.Feed])
-	if !ok {
+func (f *search) subject(ref lektordir.Ref, unknown query.Unknown) *query.Subject {
+	var about *lektordir.Feed
+	if f.asks {
+		about = f.about(f.s.feeds[ref.Feed])
+	}
+	if about == nil {
 		unknown |= query.UnknownFeed
 	}
 	return &query.Subject{Ref: ref, Feed: about, Folders: func() []string { return f.w.Folders(ref.Feed) },
@@ -225,7 +213,7 @@ func (f *finder) subject(ref lektordir.Ref, unknown query.Unknown) *query.Subjec
 }
 
 // feedsAllowed finds the feeds whose entries the query may select.
-func (f *finder) feedsAllowed() {
+func (f *search) feedsAllowed() {
 	if !f.w.Query.AsksFeeds() {
 		return
 	}
@@ -258,59 +246,55 @@ func (f *finder) feedsAllowed() {
 
 // chosen returns the entries that have the words of the query, or are in its feeds; ok is false if
 // they are more than the lookupLimit.
-func (f *finder) chosen() (ids []int64, ok bool) {
+func (f *search) chosen() (ids []int64, ok bool) {
 	limit := f.lookupLimit()
 	size := func(text string) int {
-		if n := f.needle(text); !n.void {
+		if n := f.lookup(text); !n.void {
 			return n.count
 		}
 		return limit + 1
 	}
 	total := 0
-	var feeds []int64
-	if cover := f.w.Matcher.Cover(size); cover != nil {
-		for _, c := range cover {
-			total += size(c.Text)
-		}
-		if total <= limit {
-			for _, c := range cover {
-				ids = f.needle(c.Text).all(ids)
-			}
-			for id, feed := range f.s.byID {
-				if f.named(feed, cover) {
-					feeds = append(feeds, id)
-				}
-			}
-			for _, id := range feeds {
-				if total += f.count(id); total > limit {
-					return nil, false
-				}
-			}
-			return f.withFeeds(ids, feeds), true
-		}
+	cover := f.w.Matcher.Cover(size)
+	for _, c := range cover {
+		total += size(c.Text)
 	}
-	if f.allows == nil {
+	var feeds []int64
+	switch {
+	case cover != nil && total <= limit:
+		for _, c := range cover {
+			ids = f.lookup(c.Text).all(ids)
+		}
+		for id, feed := range f.s.byID {
+			if f.named(feed, cover) {
+				feeds = append(feeds, id)
+			}
+		}
+	case f.allows != nil:
+		total = 0
+		for id, may := range f.allows {
+			if may {
+				feeds = append(feeds, id)
+			}
+		}
+	default:
 		return nil, false
 	}
-	total = 0
-	for id, may := range f.allows {
-		if may {
-			feeds = append(feeds, id)
-			if total += f.count(id); total > limit {
-				return nil, false
-			}
+	for _, id := range feeds {
+		if total += f.count(id); total > limit {
+			return nil, false
 		}
 	}
-	return f.withFeeds(nil, feeds), true
+	return f.withFeeds(ids, feeds), true
 }
 
-// named reports whether the feed itself may have one of some needles.
-func (f *finder) named(feed *feed, cover []query.Needle) bool {
+// named reports whether the feed itself may have a text of cover.
+func (f *search) named(feed *feed, cover []query.Needle) bool {
 	if feed.gone() || !slices.ContainsFunc(cover, func(c query.Needle) bool { return c.InFeed || c.ByFeed }) {
 		return false
 	}
-	about, ok := f.aboutIfAsked(feed)
-	if !ok {
+	about := f.about(feed)
+	if about == nil {
 		return true
 	}
 	for _, c := range cover {
@@ -324,13 +308,13 @@ func (f *finder) named(feed *feed, cover []query.Needle) bool {
 }
 
 // count returns the number of entries of a feed in new/ and cur/.
-func (f *finder) count(feed int64) int {
+func (f *search) count(feed int64) int {
 	r, _ := f.s.c.one("SELECT sum(length(list)) FROM names WHERE dir IN (?, ?)", feed*2, feed*2+1)
 	return int(r.int(0)) / listedSize
 }
 
 // withFeeds adds the entries of feeds to others, each once.
-func (f *finder) withFeeds(ids, feeds []int64) []int64 {
+func (f *search) withFeeds(ids, feeds []int64) []int64 {
 	for _, feed := range feeds {
 		r := f.s.c.query("SELECT list FROM names WHERE dir IN (?, ?)", feed*2, feed*2+1)
 		for r.next() {
@@ -344,8 +328,8 @@ func (f *finder) withFeeds(ids, feeds []int64) []int64 {
 }
 
 // all adds the ids that are found.
-func (n *needle) all(ids []int64) []int64 {
-	for i, word := range n.set {
+func (l *lookup) all(ids []int64) []int64 {
+	for i, word := range l.set {
 		for word != 0 {
 			bit := word & -word
 			ids = append(ids, int64(i*64)+int64(bits.TrailingZeros64(bit)))
@@ -355,11 +339,11 @@ func (n *needle) all(ids []int64) []int64 {
 	return ids
 }
 
-// columns are the columns that [finder.hit] reads.
+// columns are the columns that [search.hit] reads.
 const columns = "dir, name, info, listed, date, nsec, dated, title, author, type, more"
 
 // everything scans all entries in the order of the table.
-func (f *finder) everything() {
+func (f *search) everything() {
 	what := columns
 	if f.w.Want == 0 {
 		what = "dir, name, info, listed, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
@@ -375,7 +359,7 @@ func (f *finder) everything() {
 }
 
 // walk scans entries in the order of their dates, the newest first.
-func (f *finder) walk() {
+func (f *search) walk() {
 	if f.w.Query.Empty() && f.w.Enough == nil && !f.w.OnlyUnread {
 		f.everything()
 		return
@@ -406,7 +390,7 @@ func (f *finder) walk() {
 }
 
 // dated scans entries of the table, the newest first.
-func (f *finder) dated(from string, future bool, args ...any) {
+func (f *search) dated(from string, future bool, args ...any) {
 	r := f.s.c.query("SELECT id, date, dir, info FROM "+from+" ORDER BY date DESC", args...)
 	defer r.close()
 	for r.next() {
@@ -426,7 +410,7 @@ func (f *finder) dated(from string, future bool, args ...any) {
 		}
 		ref, ok := f.s.ref(dir, nil, r.blob(3), r.null(3))
 		if !ok {
-			f.s.c.fail(errInconsistent)
+			f.inconsistent()
 			return
 		}
 		if !f.shows(ref) {
@@ -444,38 +428,41 @@ func (f *finder) dated(from string, future bool, args ...any) {
 }
 
 // shows reports whether a list shows an entry with these flags.
-func (f *finder) shows(ref lektordir.Ref) bool {
+func (f *search) shows(ref lektordir.Ref) bool {
 	return (!f.w.OnlyUnread || ref.Unread()) && (!f.w.SkipTrashed || !ref.Trashed())
 }
 
 // knows returns a function that reports, from the index, whether an entry has a text.
-func (f *finder) knows(id int64) func(string) query.Verdict {
+func (f *search) knows(id int64) func(string) query.Verdict {
 	return func(text string) query.Verdict {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.needle(text).has(id)
+		return f.lookup(text).has(id)
 	}
 }
 
 // fetch yields an entry that is listed in one of some ways.
-func (f *finder) fetch(id int64, listed ...int64) {
+func (f *search) fetch(id int64, listed ...int64) {
 	r, ok := f.s.c.one("SELECT id, "+columns+" FROM entry WHERE id = ?", id)
 	if !ok {
-		if f.s.c.err == nil {
-			f.s.c.fail(errInconsistent)
-		}
+		f.inconsistent()
 		return
 	}
 	f.hit(r, true, listed...)
 }
 
+// inconsistent ends the search, since the tables do not fit each other.
+func (f *search) inconsistent() {
+	f.s.c.fail(errInconsistent)
+	f.stop = true
+}
+
 // hit yields the entry of a row, which has its id and then the columns, if it is listed
 // in one of some ways; its fields if they are there.
-func (f *finder) hit(r *rows, whole bool, listed ...int64) {
+func (f *search) hit(r *rows, whole bool, listed ...int64) {
 	ref, ok := f.s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3))
 	if !ok {
-		f.s.c.fail(errInconsistent)
-		f.stop = true
+		f.inconsistent()
 		return
 	}
 	how := r.int(4)
@@ -483,7 +470,7 @@ func (f *finder) hit(r *rows, whole bool, listed ...int64) {
 		return
 	}
 	h := entrystore.Hit{Ref: ref, Repeat: f.repeat(r.int(0))}
-	h.Feed, _ = f.about(f.s.feeds[ref.Feed])
+	h.Feed = f.about(f.s.feeds[ref.Feed])
 	if whole && (how == listedShown || how == listedWithdrawn) {
 		h.Have, h.Words = fields, f.knows(r.int(0))
 		e := &h.Entry
@@ -497,8 +484,7 @@ func (f *finder) hit(r *rows, whole bool, listed ...int64) {
 		if more := r.blob(11); len(more) > 0 {
 			var x extras
 			if json.Unmarshal(more, &x) != nil {
-				f.s.c.fail(errInconsistent)
-				f.stop = true
+				f.inconsistent()
 				return
 			}
 			e.Categories, e.Enclosures, e.Replaces, e.InReplyTo = x.Categories, x.Enclosures, x.Replaces, x.InReplyTo

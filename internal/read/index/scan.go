@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"path"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -54,17 +54,18 @@ type dirError struct{ err error }
 func (e *dirError) Error() string { return e.err.Error() }
 func (e *dirError) Unwrap() error { return e.err }
 
-// mostFeeds bounds the memory that is allocated in advance: in a damaged file, the number of feeds
-// can be anything.
-const mostFeeds = 1 << 16
+// openDir opens a directory of the lektor-dir. The error is a *dirError.
+func openDir(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, &dirError{err}
+	}
+	return f, nil
+}
 
 // load reads the feeds from the file.
 func (s *session) load() {
-	n := 0
-	if r, ok := s.c.one("SELECT max(id) FROM feed"); ok {
-		n = int(min(max(r.int(0), 0), mostFeeds))
-	}
-	s.feeds, s.byID = make(map[string]*feed, n), make(map[int64]*feed, n)
+	s.feeds, s.byID = map[string]*feed{}, map[int64]*feed{}
 	r := s.c.query("SELECT id, hash, new, cur, complete FROM feed")
 	for r.next() {
 		f := &feed{id: r.int(0), hash: string(r.blob(1))}
@@ -73,101 +74,89 @@ func (s *session) load() {
 		}
 		s.feeds[f.hash], s.byID[f.id] = f, f
 	}
-	s.loadNext()
 }
 
-func (s *session) loadNext() {
-	s.next = 1
-	if n, ok := s.c.meta("next"); ok {
-		s.next = max(n.int(0), 1)
-	}
+// scan is a comparison of the lektor-dir with the index.
+type scan struct {
+	*session
+	thorough bool  // find entries of which a file was changed in place, too
+	latest   int64 // the latest ctime of a feed's directory, in nanoseconds
+
+	dirty   bool          // some directory has to be read
+	tops    []stamp.Stamp // stamps of new/ and cur/ to store; nil if unchanged or too recent
+	changed []int64       // entries to read again
+	grown   int64         // the ctime up to which young entries are now known to be whole; 0 if there are none
 }
 
-// tops are new/ and cur/ while they are open.
-type tops struct {
-	fds     [2]int
-	known   [2]stamp.Stamp // known to the index
-	reading *stamp.Reading
-}
-
-// openTops opens new/ and cur/ and begins to read them. The caller must close them, also
-// after an error.
-func (s *session) openTops() (*tops, error) {
-	t := &tops{fds: [2]int{-1, -1}}
-	for i, key := range []string{"new", "cur"} {
-		if r, ok := s.c.meta("top " + key); ok {
-			t.known[i] = stamp.Stamp(r.blob(0))
+// scan compares the stamp of every directory with that in the index, and looks at the entries that were perhaps still
+// being written when they were read, or at all of them.
+func (s *session) scan(ctx context.Context, thorough bool) (*scan, error) {
+	s.load()
+	c := &scan{session: s, thorough: thorough}
+	tops, err := c.topDirs()
+	defer func() {
+		for _, top := range tops {
+			_ = top.Close() // of nil, too
 		}
-		fd, err := unix.Open(s.x.dir.Join(key), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return t, &dirError{&fs.PathError{Op: "open", Path: s.x.dir.Join(key), Err: err}}
-		}
-		t.fds[i] = fd
-	}
-	t.reading = s.x.rule.Begin(unix.AT_FDCWD, t.known[:], s.x.dir.Join("new"), s.x.dir.Join("cur"))
-	return t, nil
-}
-
-func (t *tops) close() {
-	for _, fd := range t.fds {
-		if fd >= 0 {
-			_ = unix.Close(fd)
-		}
-	}
-}
-
-// survey compares the stamp of every directory. It reads only new/ and cur/, if a feed may have
-// been added, and adds the feed to s.feeds. It reports whether anything has to be read.
-func (s *session) survey(ctx context.Context) (dirty bool, err error) {
-	t, err := s.openTops()
-	defer t.close()
+	}()
 	if err != nil {
-		return false, err
-	}
-	if t.reading.Needed(t.known[:]) {
-		if err := s.newFeeds(t); err != nil {
-			return false, err
-		}
-		if now := [2]stamp.Stamp(t.reading.End()); now != t.known && now != [2]stamp.Stamp{} {
-			s.tops = &now
-		}
+		return nil, err
 	}
 	feeds := slices.Collect(maps.Values(s.feeds))
 	err = workers.ForEach(ctx, len(feeds), func(n int) {
 		f := feeds[n]
 		f.ctime = 0
-		for i, fd := range t.fds {
+		for i, top := range tops {
 			var t stamp.Times
-			f.now[i], t = stamp.LookAgain(fd, f.hash, f.stamps[i])
+			f.now[i], t = stamp.LookAgain(int(top.Fd()), f.hash, f.stamps[i])
 			f.ctime = max(f.ctime, unix.TimespecToNsec(t.Ctime))
 		}
-		f.now[ofList], _ = stamp.LookAgain(s.src, history.CompletePath(f.hash), f.stamps[ofList])
+		f.now[ofList], _ = stamp.LookAgain(int(s.src.Fd()), history.CompletePath(f.hash), f.stamps[ofList])
 	})
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	s.latest = 0
+	c.dirty = c.tops != nil
 	for _, f := range feeds {
-		s.latest = max(s.latest, f.ctime)
-		dirty = dirty || s.dirty(f, inNew) || s.dirty(f, inCur) || s.dirty(f, ofList)
+		c.latest = max(c.latest, f.ctime)
+		c.dirty = c.dirty || s.dirty(f, inNew) || s.dirty(f, inCur) || s.dirty(f, ofList)
 	}
-	return dirty || s.tops != nil, s.c.err
+	c.entries(ctx)
+	return c, s.c.err
 }
 
-// newFeeds reads new/ and cur/.
-func (s *session) newFeeds(t *tops) error {
-	for i, fd := range t.fds {
-		names, err := readNames(fd, s.x.dir.Join(lektordir.Place(i).String()))
+// topDirs opens new/ and cur/. It reads them if a feed may have been added, and adds the feed to c.feeds. The caller
+// must close them, also after an error.
+func (c *scan) topDirs() (tops [2]*os.File, err error) {
+	known := make([]stamp.Stamp, len(tops))
+	for place := range tops {
+		name := lektordir.Place(place).String()
+		if r, ok := c.c.meta("top " + name); ok {
+			known[place] = stamp.Stamp(r.blob(0))
+		}
+		if tops[place], err = openDir(c.x.dir.Join(name)); err != nil {
+			return tops, err
+		}
+	}
+	reading := c.x.rule.Begin(unix.AT_FDCWD, known, tops[inNew].Name(), tops[inCur].Name())
+	if !reading.Needed(known) {
+		return tops, nil
+	}
+	for _, top := range tops {
+		names, err := readNames(top)
 		if err != nil {
-			return &dirError{err}
+			return tops, &dirError{err}
 		}
 		for _, n := range names {
-			if n.kind != kindFile && s.feeds[n.name] == nil {
-				s.feeds[n.name] = &feed{hash: n.name}
+			if n.kind != kindFile && c.feeds[n.name] == nil {
+				c.feeds[n.name] = &feed{hash: n.name}
 			}
 		}
 	}
-	return nil
+	if now := reading.End(); stamp.Whole(now) && !slices.Equal(now, known) {
+		c.tops = now
+	}
+	return tops, nil
 }
 
 // listing is the content of a directory of a feed.
@@ -219,21 +208,16 @@ func (s *session) listFeed(f *feed) (found [2]*listing, sure bool, err error) {
 
 // list reads new/$feed or cur/$feed.
 func (s *session) list(f *feed, place int) (*listing, error) {
-	rel := path.Join(lektordir.Place(place).String(), f.hash)
-	abs := s.x.dir.Join(rel)
-	fd, err := unix.Open(abs, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err == unix.ENOENT {
+	dir, err := openDir(s.x.dir.Join(lektordir.Place(place).String(), f.hash))
+	if errors.Is(err, fs.ErrNotExist) {
 		return &listing{}, nil
 	}
 	if err != nil {
-		return nil, &dirError{&fs.PathError{Op: "open", Path: abs, Err: err}}
+		return nil, err
 	}
-	defer unix.Close(fd)
-	names, err := readNames(fd, abs)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // removed while it was read
-	}
-	if err != nil {
+	defer dir.Close()
+	names, err := readNames(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // removed while it was read
 		return nil, &dirError{err}
 	}
 	return &listing{names: names}, nil
@@ -250,10 +234,10 @@ func (s *session) parse(f *feed, place int, n name) (lektordir.Ref, error) {
 	return s.x.dir.Timed(ref), err
 }
 
-// compare looks at the entries that were perhaps still being written when they were read,
-// and if it is to be thorough at all. It returns those whose directories have changed
-// since, or were renamed, and those that are now known to be whole.
-func (s *session) compare(ctx context.Context) (changed []int64, grown span) {
+// entries looks at the entries that were perhaps still being written when they were read, or if thorough is set, at
+// all of them. It finds those whose directories have changed since, or were renamed, and those that are now known to
+// be whole.
+func (s *scan) entries(ctx context.Context) {
 	type entry struct {
 		id, ctime, now int64
 		young          bool
@@ -261,7 +245,7 @@ func (s *session) compare(ctx context.Context) (changed []int64, grown span) {
 	var all []entry
 	var refs []lektordir.Ref
 	now := s.x.o.Clock()
-	compare := func() {
+	look := func() {
 		_ = workers.ForEach(ctx, len(all), func(i int) {
 			var st unix.Stat_t
 			if unix.Lstat(s.x.dir.Path()+"/"+refs[i].Path(), &st) == nil {
@@ -272,13 +256,10 @@ func (s *session) compare(ctx context.Context) (changed []int64, grown span) {
 			switch {
 			case e.now == 0: // it is gone, which its directory shows; or ctx has ended
 			case e.now != e.ctime:
-				changed = append(changed, e.id)
+				s.changed = append(s.changed, e.id)
 			case !e.young:
 			case s.whole(e.ctime), s.rested(now.Sub(time.Unix(0, e.ctime))):
-				if grown.last = e.id; grown.first == 0 {
-					grown.first = grown.last
-				}
-				grown.ctime = max(grown.ctime, e.ctime)
+				s.grown = max(s.grown, e.ctime)
 			}
 		}
 		all, refs = all[:0], refs[:0]
@@ -293,28 +274,24 @@ func (s *session) compare(ctx context.Context) (changed []int64, grown span) {
 		if ref, ok := s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok {
 			all, refs = append(all, entry{id: r.int(0), ctime: r.int(4), young: r.int(5) == 1}), append(refs, ref)
 		}
-		if len(all) == batch {
-			compare()
+		if len(all) == batchSize {
+			look()
 		}
 	}
-	compare()
-	return changed, grown
+	look()
 }
-
-// span is a range of ids, both 0 if it is empty, and the latest ctime of its entries.
-type span struct{ first, last, ctime int64 }
 
 // whole reports whether nothing is written any more to an entry that has such a ctime
 // when it is read: something was changed in the lektor-dir long after it, and the clock
 // says so, too. One of them alone may be wrong.
-func (s *session) whole(ctime int64) bool {
+func (s *scan) whole(ctime int64) bool {
 	return time.Duration(s.latest-ctime) > youth && s.x.o.Clock().Sub(time.Unix(0, ctime)) > youth
 }
 
 // rested reports whether nothing is written any more to an entry that was written to so
 // long ago by the clock, where nothing else has changed since: the last that looked as if
 // it were still being written was read as long ago, by a clock that nobody sets.
-func (s *session) rested(ago time.Duration) bool {
+func (s *scan) rested(ago time.Duration) bool {
 	if ago <= youth {
 		return false
 	}

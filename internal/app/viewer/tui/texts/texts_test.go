@@ -1,4 +1,4 @@
-package tui
+package texts
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func TestLanguage(t *testing.T) {
 // Texts with a number have a form for one; unknown languages read English.
 func TestPlural(t *testing.T) {
 	for _, lang := range []string{"", "ja_JP.UTF-8"} {
-		texts := newTexts(func(string) string { return lang })
+		texts := New(func(string) string { return lang })
 		if got := texts.Sprintf("open %d entries in the browser?", 1); got != "open 1 entry in the browser?" {
 			t.Errorf("%s: %s", lang, got)
 		}
@@ -53,7 +53,7 @@ func TestTranslations(t *testing.T) {
 		"de_DE.UTF-8": "1 Bild; 2.000 Bilder; 0 Bilder; Hilfe",
 		"fr_CA.UTF-8": "1 image; 2\u00a0000 images; 0 image; aide",
 	} {
-		texts := newTexts(func(string) string { return lang })
+		texts := New(func(string) string { return lang })
 		got := fmt.Sprint(texts.Sprintf("%d pictures", 1), "; ", texts.Sprintf("%d pictures", 2000), "; ", texts.Sprintf("%d pictures", 0), "; ", texts.Sprintf("help"))
 		if got != want {
 			t.Errorf("%s: %q", lang, got)
@@ -66,11 +66,11 @@ func TestTranslations(t *testing.T) {
 func TestTexts(t *testing.T) {
 	texts := textsOfCode(t)
 	for _, lang := range []string{"de", "fr", "en"} {
-		file, err := translations.ReadFile("texts/" + lang)
+		file, err := translations.ReadFile(lang)
 		if err != nil {
 			t.Fatal(err)
 		}
-		newTexts(func(string) string { return lang }) // panics if a translation is malformed
+		New(func(string) string { return lang }) // panics if a translation is malformed
 		all := readTexts(string(file))
 		if n := strings.Count(string(file), " = "); n != len(all) {
 			t.Errorf("%s: %d lines, but %d different texts", lang, n, len(all))
@@ -121,12 +121,16 @@ func textsOfCode(t *testing.T) map[string]bool {
 	for _, text := range computed {
 		texts[text] = true
 	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"../*.go", "../*/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || name == "keys.go" || name == "look.go" {
+		if strings.HasSuffix(name, "_test.go") || slices.Contains([]string{"keys.go", "look.go"}, filepath.Base(name)) {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -136,15 +140,15 @@ func textsOfCode(t *testing.T) map[string]bool {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if slices.Contains([]string{"say", "tr", "trf", "ask", "confirm", "New"}, calledName(n)) && len(n.Args) > 0 {
+				if slices.Contains([]string{"say", "tr", "trf", "ask", "confirm", "new"}, strings.ToLower(calledName(n))) && len(n.Args) > 0 {
 					add(n.Args[0])
 				}
 			case *ast.KeyValueExpr:
-				if key, ok := n.Key.(*ast.Ident); ok && slices.Contains([]string{"title", "hint", "say"}, key.Name) {
+				if key, ok := n.Key.(*ast.Ident); ok && slices.Contains([]string{"title", "hint", "say"}, strings.ToLower(key.Name)) {
 					add(n.Value)
 				}
 			case *ast.CompositeLit:
-				if list, ok := n.Type.(*ast.ArrayType); ok && fmt.Sprint(list.Elt) == "action" {
+				if list, ok := n.Type.(*ast.ArrayType); ok && strings.EqualFold(fmt.Sprint(list.Elt), "action") {
 					for _, a := range n.Elts {
 						add(a.(*ast.CompositeLit).Elts[2])
 					}

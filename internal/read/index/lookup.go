@@ -7,10 +7,10 @@ import (
 	"github.com/lektordir/lektor/internal/protocol/query"
 )
 
-// needle is a piece of text that a query searches for, with the set of entries that may have it.
+// lookup is a piece of text that a query searches for, with the set of entries that may have it.
 // An entry outside the set does not have the text; one inside may have it, and has it if exact.
-type needle struct {
-	s *session
+type lookup struct {
+	v *View
 	// void means that the index cannot decide for any entry; exact that the entries of set have the
 	// text itself, and not only its words.
 	void, exact bool
@@ -20,7 +20,7 @@ type needle struct {
 
 const (
 	// manyWords is the maximum number of words of the vocabulary that are looked up for a segment
-	// if other segments of the needle narrow the result.
+	// if other segments of the text narrow the result.
 	manyWords = 64
 	// tooManyWords is the number of words from which looking them up takes longer than reading
 	// entries.
@@ -30,8 +30,17 @@ const (
 // idSet is a set of ids below some number, a bit for each. The nil set is empty.
 type idSet []uint64
 
-func (s idSet) has(id int64) bool { return s != nil && s[id/64]&(1<<(id%64)) != 0 }
-func (s idSet) add(id int64)      { s[id/64] |= 1 << (id % 64) }
+// In a damaged file an id can be any number.
+
+func (s idSet) has(id int64) bool {
+	return uint64(id)/64 < uint64(len(s)) && s[id/64]&(1<<(id%64)) != 0
+}
+
+func (s idSet) add(id int64) {
+	if uint64(id)/64 < uint64(len(s)) {
+		s[id/64] |= 1 << (id % 64)
+	}
+}
 
 // both removes the ids that are not in t, a set of the same size. It leaves ids below from.
 func (s idSet) both(t idSet, from int64) {
@@ -51,12 +60,12 @@ func (s idSet) count() (n int) {
 	return n
 }
 
-// needle returns the needle for a folded text.
-func (v *View) needle(text string) *needle {
-	n := v.needles[text]
+// lookup looks a folded text up, once.
+func (v *View) lookup(text string) *lookup {
+	n := v.lookups[text]
 	if n == nil {
-		n = &needle{s: v.s}
-		v.needles[text] = n
+		n = &lookup{v: v}
+		v.lookups[text] = n
 		n.find(text)
 		n.count = n.set.count()
 	}
@@ -64,65 +73,61 @@ func (v *View) needle(text string) *needle {
 }
 
 // find looks the words up.
-func (n *needle) find(text string) {
+func (l *lookup) find(text string) {
 	var list []segment
 	segments(text, true, func(s segment) { list = append(list, s) })
-	n.void = true
-	n.exact = len(list) == 1 && list[0].text == text
+	l.void = true
+	l.exact = len(list) == 1 && list[0].text == text
 	most := manyWords
 	if len(list) == 1 {
 		most = tooManyWords
 	}
 	words := make([][]string, len(list))
 	for i, s := range list {
-		needed, ok := n.segment(s, most)
+		needed, ok := l.segment(s, most)
 		if len(needed) == 1 {
 			words[i] = needed[0]
 		}
 		for _, either := range needed {
-			n.narrow(either, 0)
+			l.narrow(either, 0)
 		}
-		n.exact = n.exact && ok // the other words will do
+		l.exact = l.exact && ok // the other words will do
 	}
 	// Entries with ids below from were indexed before the pairs, and have none.
-	if pairs, from := n.neighbours(list, words); !n.void {
+	if pairs, from := l.neighbours(list, words); !l.void {
 		for _, either := range pairs {
-			n.narrow(either, from)
+			l.narrow(either, from)
 		}
 	}
 }
 
 // narrow removes the entries with ids of at least from that have none of the words.
-func (n *needle) narrow(either []string, from int64) {
-	set := make(idSet, n.s.next/64+1)
+func (l *lookup) narrow(either []string, from int64) {
+	set := make(idSet, l.v.size/64+1)
 	for _, w := range either {
-		n.s.withWord(w, set.add)
+		l.v.s.withWord(w, set.add)
 	}
-	if n.void {
-		n.set, n.void = set, false
+	if l.void {
+		l.set, l.void = set, false
 	} else {
-		n.set.both(set, from)
+		l.set.both(set, from)
 	}
 }
 
-// withWord calls f with the ids of the entries that have a word.
+// withWord calls f with the ids of the entries that have a word, in ascending order.
 func (s *session) withWord(word string, f func(id int64)) {
-	for r := s.c.query("SELECT rowid FROM words WHERE words MATCH ?", quoted(word)); r.next(); {
-		if id := r.int(0); id > 0 && id < s.next {
-			f(id)
-		} else {
-			s.c.fail(errInconsistent)
-		}
+	for r := s.c.query("SELECT rowid FROM words WHERE words MATCH ?", `"`+word+`"`); r.next(); {
+		f(r.int(0))
 	}
 }
 
 // segment returns lists of words. An entry with the segment has at least one word of each list. ok
 // is false if a list would have more than most words.
-func (n *needle) segment(s segment, most int) (needed [][]string, ok bool) {
+func (l *lookup) segment(s segment, most int) (needed [][]string, ok bool) {
 	count := utf8.RuneCountInString(s.text)
 	switch {
 	case s.class == dense && count >= 3:
-		n.exact = n.exact && count == 3
+		l.exact = l.exact && count == 3
 		pieces(s, func(p string) { needed = append(needed, []string{p}) })
 		return needed, true
 	case s.class == dense:
@@ -130,33 +135,31 @@ func (n *needle) segment(s segment, most int) (needed [][]string, ok bool) {
 		s.start, s.end = false, false
 	case count > longWord/2:
 		// It may be cut apart.
-		n.exact, s.end = false, false
+		l.exact, s.end = false, false
 		s.text = string([]rune(s.text)[:longWord/2])
 	}
 	if s.start && s.end {
 		return [][]string{{s.text}}, true
 	}
-	words, ok := n.s.wordsWith(s, most)
+	words, ok := l.v.wordsWith(s, most)
 	if !ok {
 		return nil, false
 	}
 	return [][]string{words}, true
 }
 
-func quoted(w string) string { return `"` + w + `"` }
-
 // neighbours returns lists of words for pairs of adjacent segments. An entry with the text has at
 // least one word of each list, if its id is at least from; older entries have no pairs.
-func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, from int64) {
+func (l *lookup) neighbours(list []segment, words [][]string) (all [][]string, from int64) {
 	if len(list) < 2 {
 		return nil, 0
 	}
-	r, ok := n.s.c.meta("paired")
+	r, ok := l.v.s.c.meta("paired")
 	if !ok {
 		return nil, 0
 	}
-	from = r.int(0)
-	common, _ := n.s.c.meta("common")
+	from = max(r.int(0), 0)
+	common, _ := l.v.s.c.meta("common")
 	set := wordSet(string(common.blob(0)))
 	for i := 1; i < len(list); i++ {
 		a, b := words[i-1], words[i]
@@ -168,16 +171,14 @@ func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, f
 			continue
 		}
 		var both []string
-		known := true
 		for _, x := range a {
 			for _, y := range b {
-				_, first := set[x]
-				_, second := set[y]
-				known = known && first && second
-				both = append(both, pairOf(x, y))
+				if set[x] && set[y] {
+					both = append(both, pairOf(x, y))
+				}
 			}
 		}
-		if known {
+		if len(both) == len(a)*len(b) {
 			all = append(all, both)
 		}
 	}
@@ -185,13 +186,13 @@ func (n *needle) neighbours(list []segment, words [][]string) (all [][]string, f
 }
 
 // has reports whether an entry has the text.
-func (n *needle) has(id int64) query.Verdict {
+func (l *lookup) has(id int64) query.Verdict {
 	switch {
-	case n.void:
+	case l.void:
 		return query.Maybe
-	case !n.set.has(id):
+	case !l.set.has(id):
 		return query.No
-	case n.exact:
+	case l.exact:
 		return query.Yes
 	}
 	return query.Maybe

@@ -1,4 +1,5 @@
-package tui
+// Package texts has the texts of the full-screen reader in the languages of its users.
+package texts
 
 import (
 	"embed"
@@ -18,18 +19,21 @@ import (
 // If the text has a number, "%d", its translation can have two forms with " | " between them: for
 // one, and for other numbers. The number is the first argument. The file en has only such texts.
 //
-//go:embed texts
+//go:embed [a-z][a-z]
 var translations embed.FS
 
-// newTexts returns the printer of texts in the user's language, as LC_ALL, LC_MESSAGES or LANG
-// says: English if there is no translation.
-func newTexts(getenv func(string) string) *message.Printer {
+// Printer has the texts in a language.
+type Printer struct{ *message.Printer }
+
+// New returns the texts in the user's language, as LC_ALL, LC_MESSAGES or LANG says: English if there is
+// no translation.
+func New(getenv func(string) string) *Printer {
 	tag := userLanguage(getenv)
 	base, _ := tag.Base()
-	file, err := translations.ReadFile("texts/" + base.String())
+	file, err := translations.ReadFile(base.String())
 	if err != nil {
 		tag = language.English
-		file, _ = translations.ReadFile("texts/en") // embedded, so it cannot fail
+		file, _ = translations.ReadFile("en") // embedded, so it cannot fail
 	}
 	all := catalog.NewBuilder()
 	for english, translation := range readTexts(string(file)) {
@@ -41,7 +45,7 @@ func newTexts(getenv func(string) string) *message.Printer {
 			panic(fmt.Sprintf("texts/%s: %q: %v", base, english, err)) // a test reads each file
 		}
 	}
-	return message.NewPrinter(tag, message.Catalog(all))
+	return &Printer{message.NewPrinter(tag, message.Catalog(all))}
 }
 
 // userLanguage returns the language of the environment, English if it names none.
@@ -70,21 +74,21 @@ func readTexts(file string) map[string]string {
 	return texts
 }
 
-// tr returns a text for the user in the user's language. All texts of the reader pass through
-// tr, trf, say, ask or confirm; they are written in English. Text that is not a text of the
-// reader, for example because it is formatted already, stays as it is.
-func (w *world) tr(text string) string {
+// Tr returns a text for the user in the user's language. All texts of the reader pass through Tr, Trf,
+// Say, or a field of an effect; they are written in English. Text that is not a text of the reader, for
+// example because it is formatted already, stays as it is.
+func (p *Printer) Tr(text string) string {
 	if strings.Contains(text, "%") {
 		return text
 	}
-	return w.texts.Sprintf(text)
+	return p.Sprintf(text)
 }
 
-// trf formats a text in the user's language. If the text needs a plural, its first argument is the
-// number, and the text stands in texts/en too.
-func (w *world) trf(format string, args ...any) string {
+// Trf formats a text in the user's language. If the text needs a plural, its first argument is the
+// number, and the text stands in the file en too.
+func (p *Printer) Trf(format string, args ...any) string {
 	if false {
 		_ = fmt.Sprintf(format, args...) // so that go vet checks the arguments of callers
 	}
-	return w.texts.Sprintf(format, args...)
+	return p.Sprintf(format, args...)
 }

@@ -1,0 +1,332 @@
+package sharer
+
+import (
+	"bytes"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unique"
+
+	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/protocol/feedsync"
+	"github.com/lektordir/lektor/internal/text/textfile"
+)
+
+// marks are the items for flags of entries, each a line that is parsed when the item is used.
+type marks struct {
+	ofFeed  map[string]map[string]mark // by feed, then by the rest of the id, see splitID
+	stored  map[string][]byte          // by feed: lines of the store that are not in ofFeed yet
+	touched map[string]bool            // feeds with marks that the store lacks
+}
+
+// mark is an item as a line of the store, see [appendMark].
+type mark struct {
+	line    []byte
+	newer   bool // changed since the last complete document
+	touched bool // the store lacks it
+}
+
+func newMarks() *marks {
+	return &marks{map[string]map[string]mark{}, map[string][]byte{}, map[string]bool{}}
+}
+
+// flags are the shared flags: seen, flagged, trashed, and the user's own.
+const flags = "FSTabcdefghijklmnopqrstuvwxyz"
+
+// stateID returns the id of the item for a flag of an entry.
+func stateID(feed, identity string, flag byte) string {
+	return feed + ":" + identity + ":" + string(flag)
+}
+
+// The places of the parts of an id of [stateID].
+const (
+	identityAt = 40 + 1
+	flagAt     = identityAt + 16 + 1
+	stateIDLen = flagAt + 1
+)
+
+// splitState splits an id into the arguments of [stateID]. ok is false for an item of
+// another program.
+func splitState(id string) (feed, identity string, flag byte, ok bool) {
+	if len(id) != stateIDLen || id[identityAt-1] != ':' || !entryname.IsFeedHash(id[:identityAt-1]) ||
+		!isRest([]byte(id[identityAt:])) {
+		return "", "", 0, false
+	}
+	return id[:identityAt-1], id[identityAt : flagAt-1], id[flagAt], true
+}
+
+// isRest reports whether the end of an id is an identity and a flag.
+func isRest(rest []byte) bool {
+	return entryname.IsIdentity(string(rest[:16])) && rest[16] == ':' && strings.IndexByte(flags, rest[17]) >= 0
+}
+
+// splitID returns the two keys of an item in [marks]. The first is "" for an item of another program.
+func splitID(id string) (feed, rest string) {
+	if feed, _, _, ok := splitState(id); ok {
+		return feed, id[identityAt:]
+	}
+	return "", id
+}
+
+// keyOf splits the second key of a mark into the identity and the flag.
+func keyOf(rest string) (identity string, flag byte) { return rest[:16], rest[17] }
+
+// of returns the marks of a feed by the rest of their ids.
+func (s *marks) of(feed string) map[string]mark {
+	lines, ok := s.stored[feed]
+	if !ok {
+		return s.ofFeed[feed]
+	}
+	delete(s.stored, feed)
+	all := make(map[string]mark, bytes.Count(lines, []byte{'\n'})+len(s.ofFeed[feed]))
+	for line := range bytes.Lines(lines) {
+		line = line[len(markWord) : len(line)-1]
+		all[string(line[identityAt:stateIDLen])] = mark{line: line}
+	}
+	maps.Copy(all, s.ofFeed[feed])
+	s.ofFeed[feed] = all
+	return all
+}
+
+// has reports whether a feed has marks.
+func (s *marks) has(feed string) bool { return len(s.ofFeed[feed]) > 0 || len(s.stored[feed]) > 0 }
+
+// item returns the item with an id, nil if there is none.
+func (s *marks) item(id string) *feedsync.Item {
+	feed, rest := splitID(id)
+	if m, ok := s.of(feed)[rest]; ok {
+		return m.item()
+	}
+	return nil
+}
+
+// isSet reports whether a flag of an entry is set.
+func (s *marks) isSet(feed, identity string, flag byte) bool {
+	m, ok := s.of(feed)[identity+":"+string(flag)]
+	return ok && !m.deleted()
+}
+
+// add adds or replaces a mark.
+func (s *marks) add(m mark) {
+	feed, rest := splitID(m.id())
+	if s.ofFeed[feed] == nil {
+		s.ofFeed[feed] = map[string]mark{}
+	}
+	s.ofFeed[feed][strings.Clone(rest)] = m // without the rest of the id in memory
+}
+
+// put adds or replaces an item that the store lacks.
+func (s *marks) put(it *feedsync.Item) {
+	feed, _ := splitID(it.ID)
+	s.touched[feed] = true
+	s.add(mark{bytes.Clone(appendMark(nil, it)), true, true})
+}
+
+// each replaces the marks in memory.
+func (s *marks) each(replace func(*mark)) {
+	for _, marks := range s.ofFeed {
+		for rest, m := range marks {
+			replace(&m)
+			marks[rest] = m
+		}
+	}
+}
+
+// saved records that the store has all marks, published that the complete document has them.
+func (s *marks) saved()     { s.each(func(m *mark) { m.touched = false }); clear(s.touched) }
+func (s *marks) published() { s.each(func(m *mark) { m.newer = false }) }
+
+// feeds returns the sorted feeds that have marks.
+func (s *marks) feeds() []string { return union(s.ofFeed, s.stored) }
+
+// sorted yields the marks for which is returns true, sorted by feed and id, with their feeds. It looks
+// only at marks in memory, among which are all newer ones and all in conflict. If is is nil, it yields all.
+func (s *marks) sorted(is func(mark) bool) iter.Seq2[string, mark] {
+	return func(yield func(string, mark) bool) {
+		for _, feed := range s.feeds() {
+			marks := s.ofFeed[feed]
+			if is == nil {
+				marks = s.of(feed)
+			}
+			for _, rest := range slices.Sorted(maps.Keys(marks)) {
+				if m := marks[rest]; (is == nil || is(m)) && !yield(feed, m) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// write writes the lines of the marks that changed since the last complete document, or of the others.
+func (s *marks) write(w io.Writer, newer bool) {
+	var b []byte
+	for _, feed := range s.feeds() {
+		if len(s.ofFeed[feed]) == 0 {
+			if !newer {
+				_, _ = w.Write(s.stored[feed])
+			}
+			continue
+		}
+		marks := s.of(feed)
+		for _, rest := range slices.Sorted(maps.Keys(marks)) {
+			if m := marks[rest]; m.newer == newer {
+				b = m.append(b[:0])
+				_, _ = w.Write(b)
+			}
+		}
+	}
+}
+
+// size returns the approximate length of the marks in a document without hidden feeds, in bytes.
+func (s *marks) size(newer bool, hidden map[string]bool) (n int) {
+	for feed, marks := range s.ofFeed {
+		for _, m := range marks {
+			if !hidden[feed] && (m.newer || !newer) {
+				n += len(m.line) + 60
+			}
+		}
+	}
+	for feed, lines := range s.stored {
+		if !hidden[feed] && !newer {
+			n += len(lines)
+		}
+	}
+	return n
+}
+
+func (m mark) isNewer() bool   { return m.newer }
+func (m mark) isTouched() bool { return m.touched }
+
+// append appends the line of the store.
+func (m mark) append(b []byte) []byte { return append(append(append(b, markWord...), m.line...), '\n') }
+
+// field returns a field of the line.
+func (m mark) field(n int) []byte {
+	rest := m.line
+	for range n {
+		_, rest, _ = bytes.Cut(rest, []byte{'\t'})
+	}
+	field, _, _ := bytes.Cut(rest, []byte{'\t'})
+	return field
+}
+
+func (m mark) id() string { return string(m.field(0)) }
+
+// inConflict reports whether the item is in conflict.
+func (m mark) inConflict() bool { return bytes.ContainsAny(m.field(1), "!x") && m.item().Conflict }
+
+// deleted reports whether the item is a tombstone.
+func (m mark) deleted() bool {
+	flags := m.field(1)
+	return bytes.IndexByte(flags, '-') >= 0 || string(flags) == "x" && m.item().Deleted
+}
+
+// item parses the item. A line that is invalid, though its checksum is right, counts as the oldest version.
+func (m mark) item() *feedsync.Item {
+	it, ok := readMark(m.line)
+	if !ok {
+		it = feedsync.Restore(m.id(), []byte("<item></item>"))
+		it.Version, it.History = 1, []feedsync.Update{{}}
+	}
+	return it
+}
+
+// markWord is the first word of the line of a mark.
+const markWord = "mark "
+
+// unescape returns the bytes of a field. It returns the field itself if nothing is escaped.
+func unescape(field []byte) []byte {
+	if bytes.IndexByte(field, '\\') < 0 {
+		return field
+	}
+	return []byte(textfile.Unescape(field))
+}
+
+// appendMark appends the line of a mark without [markWord] and the newline: id, flags, version, updates,
+// settled updates and content. If the item has more than that, the line has the flag x and the item as in
+// a document.
+func appendMark(b []byte, m *feedsync.Item) []byte {
+	b = append(append(b, m.ID...), '\t')
+	if !m.Flat() {
+		return appendField(append(b, "x\t"...), m.Append(nil))
+	}
+	if m.Deleted {
+		b = append(b, '-')
+	}
+	if m.Conflict {
+		b = append(b, '!')
+	}
+	b = append(strconv.AppendUint(append(b, '\t'), m.Version, 10), '\t')
+	b = append(appendUpdates(b, m.History), '\t')
+	b = append(appendUpdates(b, m.Settled), '\t')
+	return appendField(b, m.Content())
+}
+
+func appendField(b, field []byte) []byte {
+	if bytes.ContainsAny(field, "\\\t\n\r") {
+		return textfile.AppendField(b, string(field))
+	}
+	return append(b, field...)
+}
+
+// appendUpdates appends updates as seconds/endpoint. An endpoint contains neither space nor
+// slash.
+func appendUpdates(b []byte, list []feedsync.Update) []byte {
+	for i, u := range list {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		if !u.When.IsZero() {
+			b = strconv.AppendInt(b, u.When.Unix(), 10)
+		}
+		b = append(append(b, '/'), u.By...)
+	}
+	return b
+}
+
+// readMark reads the line of [appendMark].
+func readMark(line []byte) (*feedsync.Item, bool) {
+	id, line, _ := bytes.Cut(line, []byte{'\t'})
+	flags, line, ok := bytes.Cut(line, []byte{'\t'})
+	if string(flags) == "x" {
+		it, err := feedsync.ReadItem(unescape(line))
+		return it, err == nil && it.ID == string(id)
+	}
+	number, line, _ := bytes.Cut(line, []byte{'\t'})
+	history, line, _ := bytes.Cut(line, []byte{'\t'})
+	settled, content, complete := bytes.Cut(line, []byte{'\t'})
+	it := feedsync.Restore(string(id), unescape(content))
+	it.Deleted, it.Conflict = bytes.IndexByte(flags, '-') >= 0, bytes.IndexByte(flags, '!') >= 0
+	var err error
+	it.Version, err = strconv.ParseUint(string(number), 10, 64)
+	var ok1, ok2 bool
+	it.History, ok1 = readUpdates(history)
+	it.Settled, ok2 = readUpdates(settled)
+	return it, ok && complete && err == nil && ok1 && ok2 && len(it.History) > 0
+}
+
+func readUpdates(field []byte) (out []feedsync.Update, ok bool) {
+	for len(field) > 0 {
+		var one []byte
+		one, field, _ = bytes.Cut(field, []byte{' '})
+		when, by, complete := bytes.Cut(one, []byte{'/'})
+		if !complete {
+			return nil, false
+		}
+		var u feedsync.Update
+		if len(when) > 0 {
+			n, err := strconv.ParseInt(string(when), 10, 64)
+			if err != nil {
+				return nil, false
+			}
+			u.When = time.Unix(n, 0).UTC()
+		}
+		u.By = unique.Make(string(by)).Value() // there are few endpoints, so the strings are shared
+		out = append(out, u)
+	}
+	return out, true
+}

@@ -1,0 +1,245 @@
+package work
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Change is something that the user wants the disk to do: flags to set and clear, and also a reading of what the
+// changes before it have made.
+type Change struct {
+	Then func(Result) tea.Cmd // called after the change, unless it failed or Then is nil
+
+	do         func() Result
+	refs       []lektordir.Ref   // as they were on the screen when the key was pressed
+	keys       map[part.Key]bool // keys of the entries in refs; nil if refs is
+	feeds      map[string]bool   // hashes of the feeds of refs; nil if refs is
+	set, unset string            // flags
+	marked     atomic.Int64      // number of entries that the disk has done
+	ended      chan struct{}     // closed when the disk has made it, or failed
+	msg        tea.Msg           // at the end: an Ended, or a defect
+	made       bool              // and the screen knows
+	scan       int               // id of the first scan that began after the disk made the change; 0 before
+}
+
+// Result is what the disk has done.
+type Result struct {
+	Message    string          // for the last line
+	Moved      []lektordir.Ref // the entries with their new names
+	Everything bool            // feeds that Moved does not name may have changed
+	Err        error
+}
+
+// Ended is the message about the end of a change.
+type Ended struct {
+	*Change
+	Result
+}
+
+// Trashes reports whether a change trashes its entries.
+func (c *Change) Trashes() bool { return strings.Contains(c.set, "T") }
+
+// await waits for the end of the change, and returns its message.
+func (c *Change) await() tea.Msg {
+	<-c.ended
+	return c.msg
+}
+
+// Changed returns the hashes of the feeds that a change changed, "" if they are unknown.
+func (e Ended) Changed() map[string]bool {
+	feeds := maps.Clone(e.feeds)
+	if feeds == nil {
+		feeds = map[string]bool{}
+	}
+	for _, r := range e.Moved {
+		feeds[r.Feed] = true
+	}
+	if e.Everything {
+		feeds[""] = true
+	}
+	return feeds
+}
+
+// Queue is the queue of changes. A writer makes them on the disk, in the order of the keys. The screen shows a
+// change at once. It stays in the queue until a list is made from a scan that began after the change
+// was on the disk.
+type Queue struct {
+	Env *Env
+
+	writer  writer
+	changes []*Change
+	last    *Change   // the one that was added last; nil before
+	fresh   []tea.Cmd // wait for the changes that were added since Begin
+}
+
+// Add adds a change that is not about flags, and that do makes. If it does not fail, then is called, unless it is nil.
+func (q *Queue) Add(do func() Result, then func(Result) tea.Cmd) { q.add(&Change{do: do, Then: then}) }
+
+func (q *Queue) add(c *Change) {
+	c.ended, q.last = make(chan struct{}), c
+	q.changes, q.fresh = append(q.changes, c), append(q.fresh, c.await)
+	run := part.Guarded(func() tea.Msg { return Ended{c, c.do()} })
+	q.writer.add(func() {
+		defer close(c.ended)
+		c.msg = run()
+	})
+}
+
+// Flags adds a change that sets and clears flags of entries. It fails if flags are invalid.
+func (q *Queue) Flags(refs []lektordir.Ref, set, unset string) (*Change, error) {
+	if _, err := (lektordir.Ref{}).WithFlags(set, unset); err != nil {
+		return nil, err
+	}
+	c := &Change{refs: refs, keys: make(map[part.Key]bool, len(refs)), feeds: map[string]bool{}, set: set, unset: unset}
+	for _, r := range refs {
+		c.keys[part.KeyOf(r)] = true
+		c.feeds[r.Feed] = true
+	}
+	c.do = func() (r Result) {
+		r.Moved, r.Err = q.Env.Disk.Mark(q.Env.Ctx, refs, set, unset, func() { c.marked.Add(1) })
+		return r
+	}
+	q.add(c)
+	return c, nil
+}
+
+// Undo adds the change that takes back the last command, after tasks that were begun.
+func (q *Queue) Undo(begun []*Task) {
+	q.Add(func() (r Result) {
+		for _, t := range begun {
+			<-t.ended
+		}
+		r.Message, r.Moved, r.Err = q.Env.Disk.Undo(q.Env.Ctx)
+		r.Everything = len(r.Moved) == 0
+		return r
+	}, nil)
+}
+
+// Save adds the change that saves a query under a name.
+func (q *Queue) Save(name, query string) {
+	q.Add(func() Result {
+		if err := q.Env.Disk.Save(q.Env.Ctx, name, query); err != nil {
+			return Result{Err: err}
+		}
+		return Result{Message: q.Env.Trf("saved as %s", name), Everything: true}
+	}, nil)
+}
+
+// Remember adds the change that remembers a setting of the screen.
+func (q *Queue) Remember(name, value string) {
+	q.Add(func() Result { return Result{Err: q.Env.Disk.Remember(q.Env.Ctx, name, value)} }, nil)
+}
+
+// Earlier returns a function that waits for the changes that were added so far.
+func (q *Queue) Earlier() func() {
+	last := q.last
+	return func() {
+		if last != nil {
+			<-last.ended
+		}
+	}
+}
+
+// Begin returns the command that brings the ends of the changes that were added since the last call.
+func (q *Queue) Begin() tea.Cmd {
+	cmds := q.fresh
+	q.fresh = nil
+	return tea.Batch(cmds...)
+}
+
+// Take records the end of a change, and before that the ends of those before it, whose messages may come later. It
+// returns them.
+func (q *Queue) Take(last Ended) (ends []Ended) {
+	for i := 0; !last.made; {
+		c := q.changes[i]
+		if c.made {
+			i++
+			continue
+		}
+		c.made = true
+		q.drop(func(c *Change) bool { return c.made && len(c.keys) == 0 })
+		if e, ok := c.await().(Ended); ok { // else a defect ends the reader
+			ends = append(ends, e)
+		}
+	}
+	return ends
+}
+
+// ScanBegins records that a scan began, which sees all changes that were made before.
+func (q *Queue) ScanBegins(id int) {
+	for _, c := range q.changes {
+		if c.made && c.scan == 0 {
+			c.scan = id
+		}
+	}
+}
+
+// Listed drops the changes that a list from the snapshot of this scan contains.
+func (q *Queue) Listed(scan int) {
+	q.drop(func(c *Change) bool { return c.scan > 0 && c.scan <= scan })
+}
+
+func (q *Queue) drop(f func(*Change) bool) { q.changes = slices.DeleteFunc(q.changes, f) }
+
+// Len returns the number of changes that the screen shows before the disk.
+func (q *Queue) Len() int { return len(q.changes) }
+
+// Now returns the name of an entry after all changes in the queue.
+func (q *Queue) Now(r lektordir.Ref) lektordir.Ref {
+	if len(q.changes) == 0 {
+		return r
+	}
+	k := part.KeyOf(r)
+	for _, c := range q.changes {
+		if c.keys[k] {
+			if to, err := r.WithFlags(c.set, c.unset); err == nil {
+				r = to
+			}
+		}
+	}
+	return r
+}
+
+// Unread reports whether an entry is unread after all changes in the queue. It is cheaper than
+// Now.
+func (q *Queue) Unread(e catalog.Entry) bool {
+	unread := e.Unread()
+	for _, c := range q.changes {
+		if sets := strings.Contains(c.set, "S"); (sets || strings.Contains(c.unset, "S")) && unread == sets &&
+			c.keys[e.ID()] {
+			unread = !sets
+		}
+	}
+	return unread
+}
+
+// Trashed reports whether an entry is trashed after all changes in the queue, also if it was not before.
+func (q *Queue) Trashed(e catalog.Entry) bool {
+	k := e.ID()
+	return slices.ContainsFunc(q.changes, func(c *Change) bool { return c.keys[k] }) && q.Now(e.Ref()).Trashed()
+}
+
+// Trashing reports whether entries are being trashed.
+func (q *Queue) Trashing() bool { return slices.ContainsFunc(q.changes, (*Change).Trashes) }
+
+// Touches reports whether the queue has a change of an entry of this feed.
+func (q *Queue) Touches(feed string) bool {
+	return slices.ContainsFunc(q.changes, func(c *Change) bool { return c.feeds[feed] })
+}
+
+// Feeds returns the hashes of the feeds of entries with changes in the queue.
+func (q *Queue) Feeds() map[string]bool {
+	feeds := map[string]bool{}
+	for _, c := range q.changes {
+		maps.Copy(feeds, c.feeds)
+	}
+	return feeds
+}

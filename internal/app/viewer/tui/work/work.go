@@ -1,0 +1,43 @@
+// Package work does what the user has requested of the lektor-dir: changes, in the order of the keys, and tasks beside
+// them. It does not end with the screen, see [Rest].
+package work
+
+import (
+	"context"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Disk is what work needs of the lektor-dir. Its methods may take long, and are called concurrently, but those that
+// change something one after the other.
+type Disk interface {
+	// Mark sets and clears flags as one command that can be undone, and calls done after each entry. It
+	// returns the entries with their new names, also with an error. If it sets T, it sets that alone, also of the
+	// older versions that the entries hide.
+	Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref, error)
+	// Undo takes back the last command of any program that marked entries or changed subscriptions. It returns a
+	// message for the user, and the entries with their new names.
+	Undo(ctx context.Context) (message string, moved []lektordir.Ref, err error)
+	// Save saves a query under a name.
+	Save(ctx context.Context, name, query string) error
+	// Remember saves a setting of the screen by a name without '='; "" removes it.
+	Remember(ctx context.Context, name, value string) error
+	// Fetcher runs lektor-fetch on the lektor-dir with arguments, and with in as its standard
+	// input. It calls line for each line of the output, and returns the messages. If ctx ends, it
+	// sends SIGTERM, and waits. A failure of the started program is an [*exec.ExitError].
+	Fetcher(ctx context.Context, in string, args []string, line func(string)) (messages []string, err error)
+	// Download saves an enclosure below a directory as lektor-view save does, and returns its path.
+	// It calls progress repeatedly; total is -1 if it is unknown.
+	Download(ctx context.Context, ref lektordir.Ref, url, dir string, progress func(have, total int64)) (string, error)
+}
+
+// Env is what work has of its surroundings. It does not change.
+type Env struct {
+	Ctx  context.Context
+	Disk Disk
+	*texts.Printer
+	Send func(tea.Msg) // from any goroutine
+}
