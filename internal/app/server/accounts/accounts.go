@@ -32,6 +32,7 @@ import (
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/passwords"
 )
 
@@ -275,27 +276,17 @@ func (a *Accounts) edited(path string, edit func(*values.Values) (bool, error)) 
 	return append([]byte{}, lines.Text()...), nil
 }
 
-// Times of waiting for the lock, which is held while a file is replaced.
-const (
-	lockPause = 10 * time.Millisecond
-	lockWait  = 10 * time.Second
-)
-
 // waitForLock takes the lock as soon as it is free.
 func (a *Accounts) waitForLock(ctx context.Context) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("%s: %w", a.state, errBusy))
-	defer cancel()
-	for {
-		unlock, err := a.lock()
-		if !errors.Is(err, errBusy) {
-			return unlock, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(lockPause):
-		}
+	isBusy := func(err error) bool { return err == errBusy }
+	err = workers.WhileBusy(ctx, workers.Sleep, workers.Patience, nil, isBusy, func() error {
+		unlock, err = a.lock()
+		return err
+	})
+	if err == errBusy {
+		err = fmt.Errorf("%s: %w", a.state, errBusy)
 	}
+	return unlock, err
 }
 
 func (a *Accounts) lock() (unlock func(), err error) {
