@@ -275,7 +275,7 @@ func SameAlias(w *commit.Writer, d *lektordir.Dir, hash string) error {
 		}
 		return remove(filepath.Join(d.Join("src", hash), aliasFile))
 	})
-	if errors.As(err, new(*commit.BusyError)) {
+	if commit.IsBusy(err) {
 		return nil
 	}
 	return err
