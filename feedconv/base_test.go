@@ -108,8 +108,8 @@ func TestEscapedCDATA(t *testing.T) {
 			if format == "Atom" && test.mime == "text/plain" {
 				continue
 			}
-			if e.Content != test.content || e.ContentType != test.mime {
-				t.Errorf("%s, %q: %q, %s", format, test.in, e.Content, e.ContentType)
+			if e.Content != test.content || e.Type != test.mime {
+				t.Errorf("%s, %q: %q, %s", format, test.in, e.Content, e.Type)
 			}
 		}
 	}

@@ -179,7 +179,7 @@ func (x *xmlWriter) escapeIn(s string, attribute bool) {
 
 // newest returns the time of the feed: its own, or that of its newest entry.
 func newest(f *Feed, s *survey) time.Time {
-	for _, t := range []time.Time{f.Updated, f.Published, s.newest} {
+	for _, t := range []time.Time{f.Updated, f.PubDate, s.newest} {
 		if !t.IsZero() {
 			return t.UTC()
 		}
@@ -191,7 +191,7 @@ func newest(f *Feed, s *survey) time.Time {
 func linkOf(f *Feed, rel string) string {
 	for _, l := range f.Links {
 		if l.Rel == rel {
-			return l.Href
+			return l.URL
 		}
 	}
 	return ""
@@ -278,7 +278,7 @@ func (x *xmlWriter) link(rel, href string, attributes ...string) {
 // links writes links of Atom.
 func (x *xmlWriter) links(name string, list []Link) {
 	for _, l := range list {
-		x.empty(name, "rel", l.Rel, "href", l.Href, "type", l.Type, "title", l.Title)
+		x.empty(name, "rel", l.Rel, "href", l.URL, "type", l.Type, "title", l.Title)
 	}
 }
 
@@ -317,14 +317,14 @@ func (x *xmlWriter) atomEntry(e *Entry) {
 	x.title(e.Title)
 	updated := e.Updated
 	if updated.IsZero() {
-		updated = e.Published
+		updated = e.PubDate
 	}
 	if updated.IsZero() {
 		updated = x.updated
 	}
 	x.must("updated", updated.UTC().Format(time.RFC3339Nano))
-	if !e.Published.IsZero() {
-		x.must("published", e.Published.UTC().Format(time.RFC3339Nano))
+	if !e.PubDate.IsZero() {
+		x.must("published", e.PubDate.UTC().Format(time.RFC3339Nano))
 	}
 	x.link("alternate", e.Link)
 	for _, enc := range e.Enclosures {
@@ -344,7 +344,7 @@ func (x *xmlWriter) atomEntry(e *Entry) {
 		x.atomText("summary", e.Summary, e.SummaryType)
 	}
 	if e.Content != "" || e.Link == "" { // RFC 4287, section 4.1.2: one of the two must be there
-		x.atomText("content", e.Content, e.ContentType)
+		x.atomText("content", e.Content, e.Type)
 	}
 	if src := e.Source; src != nil {
 		x.open("source")
@@ -372,7 +372,7 @@ func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.S
 // repliesTo writes the elements of RFC 4685.
 func (x *xmlWriter) repliesTo(e *Entry) {
 	for _, r := range e.InReplyTo {
-		x.empty(x.prefixes[vocab.Thr.URI()]+":in-reply-to", "ref", r.Ref, "href", r.Href, "type", r.Type, "source",
+		x.empty(x.prefixes[vocab.Thr.URI()]+":in-reply-to", "ref", r.Ref, "href", r.URL, "type", r.Type, "source",
 			r.Source)
 	}
 }
@@ -479,7 +479,7 @@ func (x *xmlWriter) rss(f *Feed) {
 	x.text("language", f.Language)
 	x.text("copyright", f.Copyright)
 	x.text("generator", f.Generator.String())
-	x.rssDate("pubDate", f.Published)
+	x.rssDate("pubDate", f.PubDate)
 	x.rssDate("lastBuildDate", f.Updated)
 	x.creators("managingEditor", f.Authors)
 	for _, name := range f.Categories {
@@ -543,15 +543,15 @@ func (x *xmlWriter) rssItem(e *Entry) {
 		permalink = "true"
 	}
 	x.must("guid", e.ID, "isPermaLink", permalink)
-	x.rssDate("pubDate", e.Published)
-	if !e.Updated.IsZero() && !e.Updated.Equal(e.Published) {
+	x.rssDate("pubDate", e.PubDate)
+	if !e.Updated.IsZero() && !e.Updated.Equal(e.PubDate) {
 		x.must("dcterms:modified", e.Updated.UTC().Format(time.RFC3339Nano))
 	}
 	x.creators("author", e.Authors)
 	for _, name := range e.Categories {
 		x.text("category", name, "domain", termOf(name, e.Terms).Scheme)
 	}
-	content := markup.AsHTML(e.Content, e.ContentType)
+	content := markup.AsHTML(e.Content, e.Type)
 	if e.Summary == "" {
 		x.must("description", content)
 	} else {

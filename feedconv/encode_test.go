@@ -51,7 +51,7 @@ func roundTrip(t *testing.T, f *Feed, format Format) (document []byte, back *Fee
 // canonical returns an entry as a format can represent it: fields that the format does not
 // have are emptied. It is called with the original and with the entry that was read back.
 func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
-	e.GUID, e.PublishedRaw = "", ""
+	e.GUID, e.PubDateRaw = "", ""
 	e.Enclosures = append([]Enclosure(nil), e.Enclosures...)
 	for i := range e.Enclosures {
 		if e.Enclosures[i].Type == "" && format != Atom10 {
@@ -82,10 +82,10 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 	switch format {
 	case Atom10:
 		if e.Updated.IsZero() {
-			e.Published, e.Updated = feedUpdated, feedUpdated
+			e.PubDate, e.Updated = feedUpdated, feedUpdated
 		}
-		if e.ContentType == markup.TypeXHTML { // may be serialised anew
-			e.ContentType, e.Content = markup.TypeHTML, PlainText(e.Content, markup.TypeHTML)
+		if e.Type == markup.TypeXHTML { // may be serialised anew
+			e.Type, e.Content = markup.TypeHTML, PlainText(e.Content, markup.TypeHTML)
 		}
 		if e.SummaryType == markup.TypeXHTML {
 			e.SummaryType, e.Summary = markup.TypeHTML, PlainText(e.Summary, markup.TypeHTML)
@@ -93,18 +93,18 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 		if e.SummaryType != "" && e.SummaryType != markup.TypePlain && e.SummaryType != markup.TypeHTML {
 			e.SummaryType, e.Summary = markup.TypePlain, PlainText(e.Summary, e.SummaryType)
 		}
-		if e.ContentType == markup.TypeHTML {
+		if e.Type == markup.TypeHTML {
 			e.Content = PlainText(e.Content, markup.TypeHTML)
 		}
 	case RSS20:
-		e.Content, e.ContentType = PlainText(markup.AsHTML(e.Content, e.ContentType), markup.TypeHTML), ""
+		e.Content, e.Type = PlainText(markup.AsHTML(e.Content, e.Type), markup.TypeHTML), ""
 		e.Summary, e.SummaryType = PlainText(markup.AsHTML(e.Summary, e.SummaryType), markup.TypeHTML), ""
-		if e.Updated.Equal(e.Published) {
+		if e.Updated.Equal(e.PubDate) {
 			e.Updated = e.Updated.Truncate(time.Second)
 		}
-		e.Published = e.Published.Truncate(time.Second)
+		e.PubDate = e.PubDate.Truncate(time.Second)
 	case JSONFeed:
-		e.ContentType = map[bool]string{true: markup.TypeHTML, false: markup.TypePlain}[markup.IsMarkup(e.ContentType)]
+		e.Type = map[bool]string{true: markup.TypeHTML, false: markup.TypePlain}[markup.IsMarkup(e.Type)]
 		e.Summary, e.SummaryType = PlainText(e.Summary, e.SummaryType), ""
 		if e.Link == "" && markup.IsWebURL(e.ID) {
 			e.Link = e.ID
@@ -112,7 +112,7 @@ func canonical(e Entry, format Format, feedUpdated time.Time) Entry {
 	}
 	e.Content, e.Summary = strings.TrimSpace(e.Content), strings.TrimSpace(e.Summary)
 	if e.Content == "" {
-		e.ContentType = ""
+		e.Type = ""
 	}
 	if e.Summary == e.Content {
 		e.Summary, e.SummaryType = "", ""
@@ -220,19 +220,19 @@ func generated(r *rand.Rand) *Feed {
 	f := &Feed{Title: randomLine(r, true), Link: "http://example.com/", Updated: randomTime(r)}
 	for i := range r.IntN(6) {
 		e := Entry{
-			ID:        fmt.Sprintf("tag:example.com,%d:%d?a=%%41&b=]]>", r.Uint32(), i),
-			Title:     randomLine(r, false),
-			Published: randomTime(r),
+			ID:      fmt.Sprintf("tag:example.com,%d:%d?a=%%41&b=]]>", r.Uint32(), i),
+			Title:   randomLine(r, false),
+			PubDate: randomTime(r),
 		}
-		e.Updated = e.Published
+		e.Updated = e.PubDate
 		if r.IntN(2) == 0 {
-			e.Updated = e.Published.Add(time.Duration(r.Int64N(int64(1000 * time.Hour))))
+			e.Updated = e.PubDate.Add(time.Duration(r.Int64N(int64(1000 * time.Hour))))
 		}
 		if r.IntN(3) > 0 {
 			e.Link = fmt.Sprintf("http://example.com/%d?x=1&amp=2&y=\"<'>", i)
 		}
-		e.ContentType = []string{markup.TypeHTML, markup.TypePlain, markup.TypeXHTML, "text/markdown"}[r.IntN(4)]
-		e.Content = randomText(r, e.ContentType)
+		e.Type = []string{markup.TypeHTML, markup.TypePlain, markup.TypeXHTML, "text/markdown"}[r.IntN(4)]
+		e.Content = randomText(r, e.Type)
 		if r.IntN(2) == 0 && e.Content != "" {
 			e.SummaryType = []string{markup.TypeHTML, markup.TypePlain}[r.IntN(2)]
 			e.Summary = randomText(r, e.SummaryType)
@@ -255,7 +255,7 @@ func generated(r *rand.Rand) *Feed {
 			}))
 		}
 		for range r.IntN(3) {
-			e.InReplyTo = uniqueReplies(append(e.InReplyTo, ReplyTo{Ref: fmt.Sprintf("urn:%d?a&\"b", r.IntN(3)), Href: []string{"", "http://example.com/p?a&b"}[r.IntN(2)]}))
+			e.InReplyTo = uniqueReplies(append(e.InReplyTo, ReplyTo{Ref: fmt.Sprintf("urn:%d?a&\"b", r.IntN(3)), URL: []string{"", "http://example.com/p?a&b"}[r.IntN(2)]}))
 		}
 		if r.IntN(3) == 0 {
 			e.Comments, e.Image = "http://example.com/c?a&b", "http://example.com/i.png?a&b"
@@ -331,20 +331,20 @@ func TestEncodeFeedFields(t *testing.T) {
 	f := &Feed{
 		ID: "urn:x", Title: "a <b> & c", Description: "d & <e>", Link: "http://example.com/", Language: "en", Image: "http://example.com/i.png",
 		Copyright: "© <me>", Generator: Generator{"g & h", "http://g.example/?a&b", "1 < 2"}, Authors: []Person{{Name: "Ann", Email: "ann@example.com"}}, Categories: []string{"a & b", "c"},
-		Updated: time.Unix(1e9, 0).UTC(), Published: time.Unix(1e8, 0).UTC(),
-		Links: []Link{{Rel: "self", Href: "http://example.com/feed?a&b", Type: "application/atom+xml", Title: "t & u"}, {Rel: "next", Href: "http://example.com/2"},
-			{Rel: "prev-archive", Href: "http://example.com/3"}, {Rel: "hub", Href: "http://hub.example.com/"}},
+		Updated: time.Unix(1e9, 0).UTC(), PubDate: time.Unix(1e8, 0).UTC(),
+		Links: []Link{{Rel: "self", URL: "http://example.com/feed?a&b", Type: "application/atom+xml", Title: "t & u"}, {Rel: "next", URL: "http://example.com/2"},
+			{Rel: "prev-archive", URL: "http://example.com/3"}, {Rel: "hub", URL: "http://hub.example.com/"}},
 		Clouds: []Cloud{{Domain: "rpc.example.com", Port: 5337, Path: "/pleaseNotify", Protocol: "http-post"}},
 		TTL:    time.Hour, SkipHours: []int{0, 5}, SkipDays: []time.Weekday{time.Sunday}, Complete: true, Archive: true, Expired: true,
 	}
 	for format, drop := range map[Format]func(f *Feed){
 		Atom10: func(f *Feed) {
-			f.Published, f.Clouds, f.TTL, f.SkipHours, f.SkipDays, f.Expired = f.Updated, nil, 0, nil, nil, false
+			f.PubDate, f.Clouds, f.TTL, f.SkipHours, f.SkipDays, f.Expired = f.Updated, nil, 0, nil, nil, false
 		},
 		RSS20: func(f *Feed) { f.ID, f.Expired = "", false },
 		JSONFeed: func(f *Feed) {
 			*f = Feed{Title: f.Title, Description: f.Description, Link: f.Link, Language: f.Language, Image: f.Image, Authors: f.Authors,
-				Links: []Link{{Rel: "self", Href: f.Links[0].Href, Type: "application/feed+json"}, f.Links[1], f.Links[3]}, Clouds: f.Clouds, Expired: true}
+				Links: []Link{{Rel: "self", URL: f.Links[0].URL, Type: "application/feed+json"}, f.Links[1], f.Links[3]}, Clouds: f.Clouds, Expired: true}
 		},
 	} {
 		want := *f
@@ -370,10 +370,10 @@ func TestEncodeFeedFields(t *testing.T) {
 func TestEncodeHostileStrings(t *testing.T) {
 	bad := "a\x00b\x08\x1f\xff\xfe\ufffe\uffff\r\n]]>&\"'<"
 	f := &Feed{Title: bad, Link: bad, Description: bad, Entries: []Entry{{
-		ID: bad, Link: bad, Title: bad, Content: bad, ContentType: markup.TypeHTML, Summary: bad, SummaryType: markup.TypeXHTML,
+		ID: bad, Link: bad, Title: bad, Content: bad, Type: markup.TypeHTML, Summary: bad, SummaryType: markup.TypeXHTML,
 		Authors: []Person{{bad, bad, bad}}, Categories: []string{bad}, Enclosures: []Enclosure{{URL: bad, Type: bad}},
-	}, {ID: "1", Content: bad, ContentType: "image/png"}, {ID: "2", Content: "<a><b/></a>", ContentType: "image/svg+xml"},
-		{ID: "3", Content: "</div><div>", ContentType: markup.TypeXHTML}, {ID: "4", Content: "<x:y>&nbsp;", ContentType: "application/xml"}}}
+	}, {ID: "1", Content: bad, Type: "image/png"}, {ID: "2", Content: "<a><b/></a>", Type: "image/svg+xml"},
+		{ID: "3", Content: "</div><div>", Type: markup.TypeXHTML}, {ID: "4", Content: "<x:y>&nbsp;", Type: "application/xml"}}}
 	for _, format := range encodings {
 		var b bytes.Buffer
 		if err := encodeAs(&b, f, format); err != nil {
@@ -409,7 +409,7 @@ func TestEncodeReportsWriteErrors(t *testing.T) {
 func TestEncodeRSSEscapesOnce(t *testing.T) {
 	const text = `Tom & Jerry's "AT&T" <b> a < b ]]> &amp; &copy &nosuch;`
 	f := &Feed{Title: text, Description: text, Copyright: text, Generator: Generator{Name: text}, Categories: []string{text}, Entries: []Entry{{
-		ID: "1", Title: text, Content: text, ContentType: markup.TypePlain, Summary: "<i>" + text, SummaryType: markup.TypeHTML, Categories: []string{text},
+		ID: "1", Title: text, Content: text, Type: markup.TypePlain, Summary: "<i>" + text, SummaryType: markup.TypeHTML, Categories: []string{text},
 		Authors:      []Person{{Name: text, Email: "a@example.com", URL: "http://example.com/?a&b"}, {Name: text}},
 		Contributors: []Person{{Name: text}}, Source: &Source{Title: text, URL: "http://example.com/?a&b"},
 	}}}

@@ -79,7 +79,7 @@ type (
 	}
 	jsonReplyTo struct {
 		Ref    string `json:"id"`
-		Href   string `json:"url,omitempty"`
+		URL    string `json:"url,omitempty"`
 		Type   string `json:"mime_type,omitempty"`
 		Source string `json:"source,omitempty"`
 	}
@@ -117,7 +117,7 @@ func jsonHead(f *Feed) *jsonFeedOut {
 	}
 	for _, l := range f.Links {
 		if l.Rel == "hub" {
-			out.Hubs = append(out.Hubs, jsonHubOut{Type: "WebSub", URL: l.Href})
+			out.Hubs = append(out.Hubs, jsonHubOut{Type: "WebSub", URL: l.URL})
 		}
 	}
 	for _, c := range f.Clouds {
@@ -148,23 +148,23 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	out := &jsonFeedEntry{
 		ID: e.ID, URL: e.Link, Title: e.Title, Summary: PlainText(e.Summary, e.SummaryType),
 		Image: e.Image, Authors: jsonAuthors(e.Authors), Tags: e.Categories, Language: e.Language,
-		DatePublished: e.Published.UTC(), Rights: e.Rights, Comments: jsonCommentsOut{e.Comments},
+		DatePublished: e.PubDate.UTC(), Rights: e.Rights, Comments: jsonCommentsOut{e.Comments},
 		Podcast:    jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season},
 		Extensions: e.Extensions, Attributes: e.Attributes, Contributors: jsonAuthors(e.Contributors),
 	}
-	if markup.IsMarkup(e.ContentType) {
+	if markup.IsMarkup(e.Type) {
 		out.ContentHTML = &e.Content
 	} else {
 		out.ContentText = &e.Content
 	}
-	if !e.Updated.Equal(e.Published) {
+	if !e.Updated.Equal(e.PubDate) {
 		out.DateModified = e.Updated.UTC()
 	}
 	for _, c := range e.Terms {
 		out.Categories = append(out.Categories, jsonTermOut(c))
 	}
 	for _, l := range e.Links {
-		out.Links = append(out.Links, jsonLinkOut{l.Rel, l.Href, l.Type, l.Title})
+		out.Links = append(out.Links, jsonLinkOut{l.Rel, l.URL, l.Type, l.Title})
 	}
 	for _, r := range e.InReplyTo {
 		out.InReplyTo = append(out.InReplyTo, jsonReplyTo(r))

@@ -32,7 +32,7 @@ func ExampleParse() {
 		fmt.Println(e.Title)
 		fmt.Println(e.Link)
 		fmt.Println(e.Content)
-		fmt.Println(feedconv.PlainText(e.Content, e.ContentType))
+		fmt.Println(feedconv.PlainText(e.Content, e.Type))
 		for _, x := range e.Extensions {
 			fmt.Println(x.Namespace, x.Name, x.Text)
 		}
@@ -56,14 +56,14 @@ func ExampleEncodeRSS() {
 	feed := &feedconv.Feed{
 		Title: "Wren",
 		Link:  "https://example.org/",
-		Links: []feedconv.Link{{Rel: "self", Href: "https://example.org/feed"}},
+		Links: []feedconv.Link{{Rel: "self", URL: "https://example.org/feed"}},
 		Entries: []feedconv.Entry{{
-			ID:          "https://example.org/frost",
-			Link:        "https://example.org/frost",
-			Title:       "Frost < snow",
-			Content:     "<p>It is cold.</p>",
-			ContentType: "text/html",
-			Published:   time.Date(2022, 11, 16, 0, 38, 15, 0, time.UTC),
+			ID:      "https://example.org/frost",
+			Link:    "https://example.org/frost",
+			Title:   "Frost < snow",
+			Content: "<p>It is cold.</p>",
+			Type:    "text/html",
+			PubDate: time.Date(2022, 11, 16, 0, 38, 15, 0, time.UTC),
 			Extensions: []feedconv.Extension{{
 				Namespace: "https://podcastindex.org/namespace/1.0", Name: "location", Text: "Berlin",
 				Attributes: []feedconv.Attribute{{Name: "geo", Value: "geo:52.5,13.4"}},

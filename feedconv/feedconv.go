@@ -8,12 +8,8 @@
 // [EncodeAtom], [EncodeRSS] and [EncodeJSON] for writing, [Extension] for what other vocabularies
 // say, and [PlainText] for what entries say without their markup.
 //
-// gofeed's types lack fields for parts of XML documents. These are read from tidy's tree:
-// extensions, in their order and with the namespaces of their attributes; attributes of feeds and
-// entries, including rdf:about and xml:lang (except xml:lang of an Atom feed); the types of Atom's
-// titles, subtitles, summaries and rights; the second and further authors of an RSS item; and the
-// URL of a relative guid. Long contents and summaries bypass gofeed, which would return them
-// unchanged but slowly. JSON is read without gofeed.
+// gofeed maps the elements of RSS and Atom themselves. Modules, dates, contents, extensions, and the
+// elements of Atom that may stand in RSS, too, are read from tidy's tree. JSON is read without gofeed.
 //
 // All functions are safe for concurrent use. No document makes them panic, hang, or use more memory
 // than a small multiple of [Options.MaxBytes]. A program that reads many documents concurrently
@@ -76,7 +72,7 @@ type Feed struct {
 	Authors     []Person
 	Categories  []string
 	Updated     time.Time // zero when unknown
-	Published   time.Time // zero when unknown
+	PubDate     time.Time // zero when unknown
 
 	// Links holds every atom:link of the feed (not of its entries), and the
 	// links of other formats that mean the same: JSON Feed's next_url and
@@ -133,9 +129,9 @@ type Entry struct {
 	Title string // plain text, one line; empty for micro-posts
 	// Content is as found, not sanitised, with the URLs in HTML made absolute. Their base is
 	// xml:base, a <base> in the HTML, Link if it is on the host of the feed or of its site, the
-	// site, or the URL of the document. ContentType is its MIME type: text/html, text/plain,
+	// site, or the URL of the document. Type is its MIME type: text/html, text/plain,
 	// application/xhtml+xml or another that the document states.
-	Content, ContentType string
+	Content, Type string
 	// Summary is set if the document has a summary that differs from the content. SummaryType is
 	// its MIME type.
 	Summary, SummaryType string
@@ -143,12 +139,12 @@ type Entry struct {
 	// Contributors are persons who contributed but are not authors (RFC 4287, section 4.2.3;
 	// dc:contributor).
 	Contributors []Person
-	// Published and Updated are in UTC. If one is missing, it is set to the other; if neither could
+	// PubDate and Updated are in UTC. If one is missing, it is set to the other; if neither could
 	// be read, both are zero.
-	Published, Updated time.Time
-	// PublishedRaw is the date as written, set only if the date could not be read.
-	PublishedRaw string
-	Categories   []string
+	PubDate, Updated time.Time
+	// PubDateRaw is the date as written, set only if the date could not be read.
+	PubDateRaw string
+	Categories []string
 	// Terms holds the categories that have more than a name, at most one for each name.
 	Terms      []Category
 	Enclosures []Enclosure
@@ -193,9 +189,9 @@ func (s *Source) empty() bool {
 }
 
 // ReplyTo is an entry, or another resource, that an entry replies to. Ref is its ID, byte for byte as
-// found, and never empty. The others are empty if they are unknown: Href is the URL of its page or
+// found, and never empty. The others are empty if they are unknown: URL is the URL of its page or
 // document, Type the MIME type of that, and Source the URL of a feed or entry document that has it.
-type ReplyTo struct{ Ref, Href, Type, Source string }
+type ReplyTo struct{ Ref, URL, Type, Source string }
 
 // Generator is the program that made a feed.
 type Generator struct{ Name, URL, Version string }
@@ -235,7 +231,7 @@ func (p Person) String() string {
 }
 
 // Link is an atom:link (RFC 4287, section 4.2.7). Rel is "alternate" if the element has no rel.
-type Link struct{ Rel, Href, Type, Title string }
+type Link struct{ Rel, URL, Type, Title string }
 
 // Cloud is an RSS cloud element, its attributes as found (rssCloud walkthrough, "The cloud
 // element"). Port is 0 if it is absent or not a number.

@@ -164,6 +164,9 @@ func TestModuleImages(t *testing.T) {
 		{"rss", rssItem, `<title>x</title><media:content url="a.jpg"><media:description type="html">&lt;b&gt;d</media:description></media:content>`, "<b>d"},
 		{"atom", atomItem, `<id>1</id><media:content url="a.jpg"><media:description type="html">&lt;b&gt;d</media:description></media:content>`, "<b>d"},
 		{"atom, in a group", atomItem, `<id>1</id><media:group><media:content url="a.jpg"><media:description>d</media:description></media:content></media:group>`, "d"},
+		{"of a picture", rssItem, `<title>x</title><media:content url="a.jpg" medium="image"><media:description>d</media:description></media:content>`, ""},
+		{"of a picture by its type", atomItem, `<id>1</id><media:group><media:content url="a.jpg" type="image/jpeg"><media:description>d</media:description></media:content></media:group>`, ""},
+		{"of a picture and of the entry", rssItem, `<title>x</title><media:content url="a.jpg" medium="image"><media:description>d</media:description></media:content><media:description>e</media:description>`, "e"},
 		{"atom, a default namespace", atomItem, `<id>1</id><content xmlns="http://search.yahoo.com/mrss/" url="a.jpg"><description>d</description></content>`, "d"},
 	}, func(e Entry) any { return e.Content })
 }

@@ -46,7 +46,7 @@ func (f *Feed) add(d *draft, document *url.URL, growth *int) bool {
 	lists := max(len(e.Authors), len(e.Contributors), len(e.Categories), len(e.Enclosures), len(e.Links),
 		len(e.InReplyTo)) > maxList
 	d.finish()
-	for _, part := range []struct{ html, mime *string }{{&e.Content, &e.ContentType}, {&e.Summary, &e.SummaryType}} {
+	for _, part := range []struct{ html, mime *string }{{&e.Content, &e.Type}, {&e.Summary, &e.SummaryType}} {
 		if markup.IsMarkup(*part.mime) && *growth > 0 {
 			*growth += len(*part.html) / 2
 			*part.html = markup.ResolveHTML(*part.html, d.base(document, f.Link), false, growth)
@@ -60,7 +60,7 @@ func (f *Feed) add(d *draft, document *url.URL, growth *int) bool {
 		if i < 0 {
 			return false
 		}
-		e.Link, e.ID = e.Links[i].Href, e.Links[i].Href
+		e.Link, e.ID = e.Links[i].URL, e.Links[i].URL
 	}
 	if lists {
 		f.warnOnce("an entry has more than %d authors, contributors, categories, enclosures, links or entries that it replies to; the rest was left out", maxList)
@@ -75,8 +75,8 @@ func (f *Feed) add(d *draft, document *url.URL, growth *int) bool {
 
 // saysNothing reports whether an entry is empty, apart from Links and Rights.
 func (e *Entry) saysNothing() bool {
-	return e.GUID == "" && e.Link == "" && e.Title == "" && e.Content == "" && e.PublishedRaw == "" &&
-		e.Published.IsZero() &&
+	return e.GUID == "" && e.Link == "" && e.Title == "" && e.Content == "" && e.PubDateRaw == "" &&
+		e.PubDate.IsZero() &&
 		e.Comments == "" && e.Image == "" && e.Source == nil &&
 		len(e.Authors)+len(e.Contributors)+len(e.Categories)+len(e.Enclosures)+
 			len(e.InReplyTo)+len(e.Extensions)+len(e.Attributes) == 0
@@ -169,9 +169,9 @@ func (d *draft) finishContent() {
 			break
 		}
 	}
-	e.Content, e.ContentType = markup.Clean(content.value), cmp.Or(markup.CleanLine(content.mime), markup.TypePlain)
+	e.Content, e.Type = markup.Clean(content.value), cmp.Or(markup.CleanLine(content.mime), markup.TypePlain)
 	if d.tail != "" {
-		e.Content, e.ContentType = markup.AsHTML(e.Content, e.ContentType)+d.tail, markup.TypeHTML
+		e.Content, e.Type = markup.AsHTML(e.Content, e.Type)+d.tail, markup.TypeHTML
 	}
 	if summary.value != "" {
 		e.Summary, e.SummaryType = markup.Clean(summary.value), markup.CleanLine(summary.mime)
@@ -182,15 +182,15 @@ func (d *draft) finishContent() {
 func (d *draft) finishDates() {
 	e := &d.entry
 	var published, updated string // as written
-	e.Published, published = firstDate(d.published)
+	e.PubDate, published = firstDate(d.published)
 	e.Updated, updated = firstDate(d.updated)
 	switch {
-	case e.Published.IsZero() && e.Updated.IsZero():
-		e.PublishedRaw = cmp.Or(published, updated)
-	case e.Published.IsZero():
-		e.Published = e.Updated
+	case e.PubDate.IsZero() && e.Updated.IsZero():
+		e.PubDateRaw = cmp.Or(published, updated)
+	case e.PubDate.IsZero():
+		e.PubDate = e.Updated
 	case e.Updated.IsZero():
-		e.Updated = e.Published
+		e.Updated = e.PubDate
 	}
 }
 
@@ -198,9 +198,9 @@ func (d *draft) finishDates() {
 // different parts never produce the same bytes.
 func (d *draft) digest() string {
 	h := sha256.New()
-	date := d.entry.PublishedRaw
-	if !d.entry.Published.IsZero() {
-		date = d.entry.Published.Format(time.RFC3339Nano)
+	date := d.entry.PubDateRaw
+	if !d.entry.PubDate.IsZero() {
+		date = d.entry.PubDate.Format(time.RFC3339Nano)
 	}
 	for _, part := range []string{d.entry.Title, date, d.entry.Content} {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
@@ -229,10 +229,10 @@ func finishFeed(f *Feed, opts Options) {
 	f.ID, f.Link, f.Image = markup.CleanLine(f.ID), markup.Link(f.Link), markup.Link(f.Image)
 	f.Title = f.cutTitle(f.Title)
 	f.Links = slices.DeleteFunc(f.Links, func(l Link) bool {
-		if markup.Link(l.Href) != "" {
+		if markup.Link(l.URL) != "" {
 			return false
 		}
-		l.Href = markup.CleanLine(l.Href)
+		l.URL = markup.CleanLine(l.URL)
 		f.Refused = append(f.Refused, l)
 		return true
 	})
@@ -247,9 +247,9 @@ func finishFeed(f *Feed, opts Options) {
 	}
 	f.Language = language(f.Language)
 	if f.Updated.IsZero() {
-		f.Updated = f.Published
-	} else if f.Published.IsZero() {
-		f.Published = f.Updated
+		f.Updated = f.PubDate
+	} else if f.PubDate.IsZero() {
+		f.PubDate = f.Updated
 	}
 }
 
@@ -325,16 +325,16 @@ func uniqueEnclosures(list []Enclosure) []Enclosure {
 // uniqueLinks drops repeated links, and links that a reader must not follow.
 func uniqueLinks(list []Link) []Link {
 	return unique(list, func(l *Link) (Link, bool) {
-		l.Href = markup.Link(l.Href)
-		return *l, l.Href != ""
+		l.URL = markup.Link(l.URL)
+		return *l, l.URL != ""
 	})
 }
 
 // uniqueReplies keeps the first ReplyTo with each Ref. If a feed has only the URL, that is the Ref.
 func uniqueReplies(list []ReplyTo) []ReplyTo {
 	return unique(list, func(r *ReplyTo) (string, bool) {
-		r.Href, r.Type, r.Source = markup.Link(r.Href), markup.CleanLine(r.Type), markup.Link(r.Source)
-		r.Ref = cmp.Or(markup.CleanLine(r.Ref), r.Href)
+		r.URL, r.Type, r.Source = markup.Link(r.URL), markup.CleanLine(r.Type), markup.Link(r.Source)
+		r.Ref = cmp.Or(markup.CleanLine(r.Ref), r.URL)
 		return r.Ref, r.Ref != ""
 	})
 }

@@ -151,18 +151,18 @@ func TestRule15WhichDate(t *testing.T) {
 		{"atom", atomItem, `<id>1</id><published>2004-01-02T00:00:00Z</published><updated>2004-01-03T00:00:00Z</updated>`, day + "2 " + day + "3"},
 		{"atom 0.3 names", atomItem, `<id>1</id><issued>2004-01-02T00:00:00Z</issued><modified>2004-01-03T00:00:00Z</modified>`, day + "2 " + day + "3"},
 		{"json", jsonItem, `"date_published": "2004-01-02T00:00:00Z", "date_modified": "2004-01-03"`, day + "2 " + day + "3"},
-	}, func(e Entry) any { return e.Published.Format(time.DateOnly) + " " + e.Updated.Format(time.DateOnly) })
+	}, func(e Entry) any { return e.PubDate.Format(time.DateOnly) + " " + e.Updated.Format(time.DateOnly) })
 
 	runItems(t, []itemTest{
 		{"none", rssItem, `<title>x</title>`, ""},
 		{"unreadable", rssItem, `<pubDate> 30 Feb 2004 </pubDate>`, "30 Feb 2004"},
 		{"readable", rssItem, `<pubDate>1 Feb 2004</pubDate>`, ""},
 		{"unreadable, but another", rssItem, `<pubDate>30 Feb 2004</pubDate><dc:date>2004</dc:date>`, ""},
-	}, func(e Entry) any { return e.PublishedRaw })
+	}, func(e Entry) any { return e.PubDateRaw })
 
 	f := rssChannel(t, `<pubDate>1 Jan 2004</pubDate><lastBuildDate>2 Jan 2004</lastBuildDate><dc:date>2004-01-03</dc:date>`)
-	if f.Published.Day() != 1 || f.Updated.Day() != 2 {
-		t.Errorf("feed: %v, %v", f.Published, f.Updated)
+	if f.PubDate.Day() != 1 || f.Updated.Day() != 2 {
+		t.Errorf("feed: %v, %v", f.PubDate, f.Updated)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestRule17Content(t *testing.T) {
 		{"atom summary and content", atomItem, `<id>1</id><summary>s</summary><content type="html">c</content>`, result{"c", markup.TypeHTML, "s", markup.TypePlain}},
 		{"json html before text", jsonItem, `"content_text": "t", "content_html": "<p>h"`, html("<p>h")},
 		{"json text", jsonItem, `"content_text": "a <b>\r\nc", "summary": "s"`, result{"a <b>\nc", markup.TypePlain, "s", markup.TypePlain}},
-	}, func(e Entry) any { return result{e.Content, e.ContentType, e.Summary, e.SummaryType} })
+	}, func(e Entry) any { return result{e.Content, e.Type, e.Summary, e.SummaryType} })
 }
 
 func TestRule18Title(t *testing.T) {
@@ -316,14 +316,14 @@ func TestRule20CloudItems(t *testing.T) {
 <description>d &lt;i&gt;e&lt;/i&gt;</description><rssCloud:item><description>deeper</description></rssCloud:item></rssCloud:item>
 <rssCloud:item><title>c</title></rssCloud:item>`)
 	want := `<p>top</p><ul><li><a href="http://a/1?x&amp;y">a &amp; b</a> d <i>e</i><ul><li>deeper</li></ul></li><li>c</li></ul>`
-	if e.Content != want || e.ContentType != markup.TypeHTML {
-		t.Errorf("got %s %s", e.ContentType, e.Content)
+	if e.Content != want || e.Type != markup.TypeHTML {
+		t.Errorf("got %s %s", e.Type, e.Content)
 	}
 	// The guide also has items in an element of their own.
 	e = rssItem(t, `<title>t</title><rssCloud:items><rssCloud:item><title>a</title><rssCloud:items><rssCloud:item><description>deeper</description></rssCloud:item></rssCloud:items></rssCloud:item>
 <rssCloud:item>c</rssCloud:item></rssCloud:items><pubDate>Mon, 02 Jan 2006 15:04:05 GMT</pubDate>`)
-	if want := `<ul><li>a<ul><li>deeper</li></ul></li><li>c</li></ul>`; e.Content != want || e.Published.IsZero() {
-		t.Errorf("got %s %s, want %s", e.Published, e.Content, want)
+	if want := `<ul><li>a<ul><li>deeper</li></ul></li><li>c</li></ul>`; e.Content != want || e.PubDate.IsZero() {
+		t.Errorf("got %s %s, want %s", e.PubDate, e.Content, want)
 	}
 }
 

@@ -134,7 +134,7 @@ func dumpResult(f *Feed, err error) string {
 	dumpPersons(&d, f.Authors)
 	dumpList(&d, "category", f.Categories)
 	d.time("updated", f.Updated)
-	d.time("published", f.Published)
+	d.time("published", f.PubDate)
 	dumpList(&d, "links", f.Links)
 	dumpList(&d, "cloud", f.Clouds)
 	if f.TTL != 0 {
@@ -171,11 +171,11 @@ func (d *dumper) entry(e *Entry) {
 	for _, p := range e.Contributors {
 		d.field("contributor", p.String())
 	}
-	d.time("published", e.Published)
-	if !e.Updated.Equal(e.Published) {
+	d.time("published", e.PubDate)
+	if !e.Updated.Equal(e.PubDate) {
 		d.time("updated", e.Updated)
 	}
-	d.field("published-raw", e.PublishedRaw)
+	d.field("published-raw", e.PubDateRaw)
 	dumpList(d, "category", e.Categories)
 	dumpList(d, "term", e.Terms)
 	dumpList(d, "relation", e.Links)
@@ -196,7 +196,7 @@ func (d *dumper) entry(e *Entry) {
 	}
 	d.field("summary-type", e.SummaryType)
 	d.field("summary", e.Summary)
-	d.field("type", e.ContentType)
+	d.field("type", e.Type)
 	d.field("content", e.Content)
 	dumpList(d, "attribute", e.Attributes)
 	dumpList(d, "extension", e.Extensions)

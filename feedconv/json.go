@@ -127,9 +127,9 @@ func (d *jsonDoc) jsonFeed(top rawjson.Object) {
 	for _, m := range top {
 		switch m.Name {
 		case "feed_url":
-			f.link(Link{Rel: "self", Href: d.url(m.Value.Scalar()), Type: "application/feed+json"})
+			f.link(Link{Rel: "self", URL: d.url(m.Value.Scalar()), Type: "application/feed+json"})
 		case "next_url":
-			f.link(Link{Rel: "next", Href: d.url(m.Value.Scalar())})
+			f.link(Link{Rel: "next", URL: d.url(m.Value.Scalar())})
 		case "hubs":
 			m.Value.List(maxList, d.hub)
 		}
@@ -143,7 +143,7 @@ func (d *jsonDoc) jsonFeed(top rawjson.Object) {
 
 // link adds a link, if a reader may follow its URL.
 func (f *Feed) link(l Link) {
-	if l.Href != "" {
+	if l.URL != "" {
 		f.Links = append(f.Links, l)
 	}
 }
@@ -155,7 +155,7 @@ func (d *jsonDoc) hub(v rawjson.Value) {
 	if href != "" && strings.Contains(strings.ToLower(hub.Text("type")), "rsscloud") {
 		d.feed.Clouds = append(d.feed.Clouds, cloudOfURL(href))
 	} else {
-		d.feed.link(Link{Rel: "hub", Href: href})
+		d.feed.link(Link{Rel: "hub", URL: href})
 	}
 }
 
@@ -208,7 +208,7 @@ func (d *jsonDoc) jsonFeedItem(item rawjson.Object) bool {
 	e.Comments = d.url(cmp.Or(comments.Text("url"), comments.Scalar()))
 	item.Get("_in_reply_to").List(maxList, func(v rawjson.Value) {
 		r := v.Object()
-		e.InReplyTo = append(e.InReplyTo, ReplyTo{Ref: r.Text("id"), Href: d.url(r.Text("url")),
+		e.InReplyTo = append(e.InReplyTo, ReplyTo{Ref: r.Text("id"), URL: d.url(r.Text("url")),
 			Type: r.Text("mime_type"), Source: d.url(r.Text("source"))})
 	})
 	e.Extensions, e.Attributes = d.extensions(item.Get("_extensions")), jsonAttributes(item.Get("_attributes"))
@@ -226,7 +226,7 @@ func (d *jsonDoc) jsonFeedItem(item rawjson.Object) bool {
 	item.Get("_links").List(maxList, func(v rawjson.Value) {
 		l := v.Object()
 		e.Links = append(e.Links, Link{
-			Rel: linkRel(l.Text("rel")), Href: d.url(l.Text("url")),
+			Rel: linkRel(l.Text("rel")), URL: d.url(l.Text("url")),
 			Type: markup.CleanLine(l.Text("mime_type")), Title: oneLine(l.Text("title")),
 		})
 	})

@@ -48,9 +48,9 @@ func (d *jsonDoc) activityStreams(top rawjson.Object) {
 	f.Description = PlainText(natural(top, "summary"), markup.TypeHTML)
 	f.Authors = d.actors(top.Get("attributedTo", "actor", "author"))
 	f.Updated, _ = firstDate([]string{top.Text("updated")})
-	f.Published, _ = firstDate([]string{top.Text("published")})
+	f.PubDate, _ = firstDate([]string{top.Text("published")})
 	f.Link = d.pageURL(top.Get("url"))
-	f.link(Link{Rel: "next", Href: d.pageURL(top.Get("next"))})
+	f.link(Link{Rel: "next", URL: d.pageURL(top.Get("next"))})
 	items := top.Get("first").Object().Get("orderedItems", "items")
 	if items == nil {
 		items = top.Get("orderedItems", "items")

@@ -21,7 +21,7 @@ func (d *jsonDoc) rssInJSON(rss rawjson.Value) {
 	f.Language = element(channel, "language")
 	f.Copyright = PlainText(element(channel, "copyright"), markup.TypeHTML)
 	f.Generator = Generator{Name: titleText(element(channel, "generator"))}
-	f.Published, _ = firstDate([]string{element(channel, "pubDate")})
+	f.PubDate, _ = firstDate([]string{element(channel, "pubDate")})
 	f.Updated, _ = firstDate([]string{element(channel, "lastBuildDate"), element(channel, "dc:date")})
 	f.TTL = ttl(element(channel, "ttl"))
 	f.UpdateInterval = updateInterval(element(channel, "sy:updatePeriod"), element(channel, "sy:updateFrequency"))
@@ -91,7 +91,7 @@ func (d *jsonDoc) cloud(v rawjson.Value) {
 func (d *jsonDoc) atomLink(v rawjson.Value) {
 	l := v.Object()
 	d.feed.link(Link{
-		Rel: linkRel(l.Text("rel")), Href: d.url(l.Text("href")), Type: markup.CleanLine(l.Text("type")),
+		Rel: linkRel(l.Text("rel")), URL: d.url(l.Text("href")), Type: markup.CleanLine(l.Text("type")),
 		Title: oneLine(l.Text("title")),
 	})
 }

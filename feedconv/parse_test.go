@@ -266,7 +266,7 @@ func invariants(t *testing.T, f *Feed, opts Options) {
 	}
 	for _, e := range f.Entries {
 		for what, s := range map[string]string{"id": e.ID, "guid": e.GUID, "title": e.Title, "link": e.Link, "comments": e.Comments, "image": e.Image,
-			"language": e.Language, "type": e.ContentType, "raw date": e.PublishedRaw} {
+			"language": e.Language, "type": e.Type, "raw date": e.PubDateRaw} {
 			line(what, s)
 		}
 		text("content", e.Content)
@@ -283,10 +283,10 @@ func invariants(t *testing.T, f *Feed, opts Options) {
 		switch {
 		case e.ID == "":
 			t.Error("no id")
-		case e.ContentType == "":
+		case e.Type == "":
 			t.Error("no type")
-		case e.Published.IsZero() != e.Updated.IsZero():
-			t.Errorf("dates %v, %v", e.Published, e.Updated)
+		case e.PubDate.IsZero() != e.Updated.IsZero():
+			t.Errorf("dates %v, %v", e.PubDate, e.Updated)
 		case (e.Summary == "") != (e.SummaryType == ""):
 			t.Errorf("summary %q of type %q", e.Summary, e.SummaryType)
 		}

@@ -76,10 +76,10 @@ func TestPlainTextKeepsItsLines(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := f.Entries[0]
-			if strings.TrimSpace(got.Content) != strings.TrimSpace(test.want) || got.ContentType != test.mime {
-				t.Errorf("%s %q: got %q, %s; want %q", element, test.in, got.Content, got.ContentType, test.want)
+			if strings.TrimSpace(got.Content) != strings.TrimSpace(test.want) || got.Type != test.mime {
+				t.Errorf("%s %q: got %q, %s; want %q", element, test.in, got.Content, got.Type, test.want)
 			}
-			if is := PlainText(got.Content, got.ContentType); !strings.Contains(test.in, "<") && is != PlainText(strings.ReplaceAll(test.in, "&amp;amp;", "&amp;"), markup.TypeHTML) {
+			if is := PlainText(got.Content, got.Type); !strings.Contains(test.in, "<") && is != PlainText(strings.ReplaceAll(test.in, "&amp;amp;", "&amp;"), markup.TypeHTML) {
 				t.Errorf("%q says something else: %q", test.in, is)
 			}
 		}

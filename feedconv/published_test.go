@@ -54,8 +54,8 @@ func TestMarkupKeepsItsNamespaces(t *testing.T) {
 		if got, want := inside(namesIn(t, document)), inside(namesIn(t, []byte(in))); !slices.Equal(got, want) {
 			t.Errorf("%s: got %q\nwant %q in\n%s", c.name, got, want, document)
 		}
-		if back.Entries[0].Content != c.stored || back.Entries[0].ContentType != f.Entries[0].ContentType {
-			t.Errorf("%s: read back as %s %s", c.name, back.Entries[0].ContentType, back.Entries[0].Content)
+		if back.Entries[0].Content != c.stored || back.Entries[0].Type != f.Entries[0].Type {
+			t.Errorf("%s: read back as %s %s", c.name, back.Entries[0].Type, back.Entries[0].Content)
 		}
 	}
 	f := mustParse(t, `<feed xmlns="http://www.w3.org/2005/Atom" xmlns:r="`+rdf+`"><title>t</title><entry><id>1</id><title>e</title><content type="text/xml"><a xmlns="urn:a" xmlns:b="urn:b"><b:c/></a><b:d xmlns:b="urn:e"/><r:li/></content></entry></feed>`, Options{})
@@ -69,7 +69,7 @@ func TestMarkupKeepsItsNamespaces(t *testing.T) {
 func TestUndeclaredPrefixes(t *testing.T) {
 	for _, content := range []string{`<x:y/>`, `<p x:y="z"/>`, `<p xmlns:x="urn:x"/><x:y/>`, `<svg><use href="a" href="a"/></svg>`, `<math xmlns="a" xmlns="b"/>`, `<svg xmlns="http://www.w3.org/2000/svg" xmlns="a"/>`} {
 		for _, kind := range []string{"application/xhtml+xml", "application/xml"} {
-			document, _ := roundTrip(t, &Feed{Title: "t", Entries: []Entry{{ID: "1", Content: content, ContentType: kind}}}, Atom10)
+			document, _ := roundTrip(t, &Feed{Title: "t", Entries: []Entry{{ID: "1", Content: content, Type: kind}}}, Atom10)
 			if !strings.Contains(string(document), `>&lt;`+content[1:5]) {
 				t.Errorf("%s as %s:\n%s", content, kind, document)
 			}
@@ -79,7 +79,7 @@ func TestUndeclaredPrefixes(t *testing.T) {
 
 // TestHTMLInSVG: HTML in SVG in HTML is written as HTML, whose readers know its namespace.
 func TestHTMLInSVG(t *testing.T) {
-	document, _ := roundTrip(t, &Feed{Title: "t", Entries: []Entry{{ID: "1", Content: "<svg><foreignObject><p>a</p></foreignObject></svg>", ContentType: "application/xhtml+xml"}}}, Atom10)
+	document, _ := roundTrip(t, &Feed{Title: "t", Entries: []Entry{{ID: "1", Content: "<svg><foreignObject><p>a</p></foreignObject></svg>", Type: "application/xhtml+xml"}}}, Atom10)
 	if !strings.Contains(string(document), `<content type="html">&lt;svg>&lt;foreignObject>&lt;p>a`) {
 		t.Errorf("got\n%s", document)
 	}
@@ -115,7 +115,7 @@ func TestSourceHasNoAlternate(t *testing.T) {
 // nothing that a reader without namespaces takes for its author or link.
 func TestRSSForOtherReaders(t *testing.T) {
 	ann := Person{"Ann", "ann@example.org", "http://ann.example/"}
-	links := []Link{{Rel: "via", Href: "http://v.example/"}, {Rel: "related", Href: "http://r.example/"}, {Rel: "license", Href: "http://l.example/"}}
+	links := []Link{{Rel: "via", URL: "http://v.example/"}, {Rel: "related", URL: "http://r.example/"}, {Rel: "license", URL: "http://l.example/"}}
 	for _, c := range []struct {
 		authors    []Person
 		want, back string

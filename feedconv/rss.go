@@ -13,17 +13,17 @@ import (
 
 // rssFeed maps RSS of any version.
 func rssFeed(r *rss.Feed, doc *tidy.Document, opts Options) *Feed {
-	x, n := r.Extensions, doc.Feed
-	at := x["atom"]
+	n := doc.Feed
+	at, terms := module{n, vocab.Atom10}, module{n, vocab.DCTerms}
 	f := &Feed{
 		Format:      rssFormat(r.Version, doc.Root),
-		ID:          cmp.Or(n.AttrNS(vocab.RDF, "about"), value(at, "id")),
+		ID:          cmp.Or(n.AttrNS(vocab.RDF, "about"), at.value("id")),
 		Title:       titleText(r.Title),
 		Description: text{r.Description, markup.TypeHTML}.plain(),
 		Language:    cmp.Or(r.Language, n.AttrNS(vocab.XML, "lang")),
 		Copyright:   titleText(r.Copyright),
 		Generator:   Generator{Name: titleText(r.Generator)},
-		Links:       extensionLinks(at["link"]),
+		Links:       links(at.all("link")),
 		TTL:         ttl(r.TTL),
 		SkipHours:   skipHours(r.SkipHours),
 		SkipDays:    skipDays(r.SkipDays),
@@ -44,14 +44,14 @@ func rssFeed(r *rss.Feed, doc *tidy.Document, opts Options) *Feed {
 			Protocol: c.Protocol,
 		})
 	}
-	feedModules(f, x)
-	f.Image = cmp.Or(f.Image, value(at, "logo"))
-	if authors := extensionPersons(at["author"]); coverAll(authors, f.Authors) {
+	feedModules(f, n)
+	f.Image = cmp.Or(f.Image, at.value("logo"))
+	if authors := atomPersons(at.all("author")); coverAll(authors, f.Authors) {
 		f.Authors = authors
 	}
-	f.Updated, _ = firstDate([]string{r.LastBuildDate, value(x["dcterms"], "modified"), value(x["dc"], "date"),
-		value(at, "updated")})
-	f.Published, _ = firstDate([]string{r.PubDate, value(x["dcterms"], "issued"), value(at, "published")})
+	f.Updated, _ = firstDate([]string{n.Child("lastbuilddate").Value(), terms.value("modified"),
+		module{n, vocab.DC}.value("date"), at.value("updated")})
+	f.PubDate, _ = firstDate([]string{n.Child("pubdate").Value(), terms.value("issued"), at.value("published")})
 
 	addAll(f, r.Items, doc, opts, rssEntry)
 	return f
@@ -68,13 +68,13 @@ func rssFormat(version, root string) Format {
 }
 
 func rssEntry(r *rss.Item, doc *tidy.Document, n *tidy.Node) *draft {
-	x, custom := r.Extensions, r.Custom
+	own := module{n, vocab.None}
 	d := newDraft(doc, n)
 	d.titles = []text{{r.Title, markup.TypeHTML}}
-	d.published = []string{strings.TrimSpace(n.Child("pubdate").Value()), custom["published"], custom["date"]}
-	d.updated = []string{custom["updated"]}
+	d.published = []string{own.value("pubdate"), own.value("published"), own.value("date")}
+	d.updated = []string{own.value("updated")}
 	e := &d.entry
-	e.Link = markup.FirstLink(append(r.Links, custom["url"])...)
+	e.Link = markup.FirstLink(append(r.Links, r.Custom["url"])...)
 	e.Comments = r.Comments
 	if r.GUID != nil {
 		e.GUID = r.GUID.Value
@@ -92,21 +92,22 @@ func rssEntry(r *rss.Item, doc *tidy.Document, n *tidy.Node) *draft {
 	for _, enc := range r.Enclosures {
 		e.Enclosures = append(e.Enclosures, enclosure(enc.URL, enc.Type, enc.Length))
 	}
-	if image := custom["image"]; markup.IsWebURL(image) {
+	if image := r.Custom["image"]; markup.IsWebURL(image) {
 		e.Image = image
 	}
-	for _, s := range []string{doc.Text(r.Content), custom["fullitem"], custom["body"], value(x["xhtml"], "body")} {
+	for _, s := range []string{module{n, vocab.Content}.value("encoded"), own.value("fullitem"),
+		own.value("body"), module{n, vocab.XHTML}.value("body")} {
 		d.contents = append(d.contents, text{s, markup.TypeHTML}.lines())
 	}
-	for _, s := range []string{doc.Text(r.Description), custom["summary"]} {
+	for _, s := range []string{own.value("description"), own.value("summary")} {
 		d.summaries = append(d.summaries, text{s, markup.TypeHTML}.lines())
 	}
-	d.modules(x)
+	d.modules(n)
 	if e.Link == "" && r.GUID != nil && !strings.EqualFold(strings.TrimSpace(r.GUID.IsPermalink), "false") {
 		if u := cmp.Or(n.Child("guid").Attr("resolved"), r.GUID.Value); markup.IsWebURL(u) {
 			e.Link = u
 		}
 	}
-	d.tail = cloudItems(x)
+	d.tail = cloudItems(n)
 	return d
 }

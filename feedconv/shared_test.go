@@ -53,7 +53,7 @@ func TestSharedFeeds(t *testing.T) {
 			}
 			compareTitles(t, f, titles)
 			for i := range f.Entries {
-				if e := &f.Entries[i]; e.ID == "" || e.Published.IsZero() || e.Content == "" && e.Link == "" {
+				if e := &f.Entries[i]; e.ID == "" || e.PubDate.IsZero() || e.Content == "" && e.Link == "" {
 					t.Errorf("entry %d lacks something: %+v", i, e)
 				}
 			}

@@ -14,7 +14,7 @@ import (
 
 func TestRule15FirstOfSingleElements(t *testing.T) {
 	said := func(e Entry) any {
-		return strings.Join([]string{e.Title, e.GUID, e.Link, e.Content, e.Comments, e.Published.Format(time.DateOnly)}, "|")
+		return strings.Join([]string{e.Title, e.GUID, e.Link, e.Content, e.Comments, e.PubDate.Format(time.DateOnly)}, "|")
 	}
 	runItems(t, []itemTest{
 		{"rss", rssItem, `<title>1</title><title>2</title><guid>g1</guid><guid>g2</guid><link>http://e/1</link><link>http://e/2</link>
@@ -35,7 +35,7 @@ func TestRule15FirstOfSingleElements(t *testing.T) {
 <pubDate>2022-11-01</pubDate><pubDate>2022-11-02</pubDate><ttl>60</ttl><ttl>120</ttl><generator>g1</generator><generator>g2</generator>
 <cloud domain="a" port="80" path="/"/><cloud domain="b" port="80" path="/"/><category>c1</category><category>c2</category>
 <image><url>http://e/1.png</url><url>http://e/2.png</url></image><image><url>http://e/3.png</url></image><skipHours><hour>1</hour><hour>2</hour></skipHours>`)
-	if got := fmt.Sprintln(f.Title, f.Link, f.Description, f.Published.Day(), f.TTL, f.Generator, f.Clouds, f.Categories, f.Image, f.SkipHours); got !=
+	if got := fmt.Sprintln(f.Title, f.Link, f.Description, f.PubDate.Day(), f.TTL, f.Generator, f.Clouds, f.Categories, f.Image, f.SkipHours); got !=
 		"t http://e/1 d1 1 1h0m0s g1 [{a 80 /  }] [c1 c2] http://e/1.png [1 2]\n" {
 		t.Error(got)
 	}

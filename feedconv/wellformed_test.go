@@ -59,7 +59,7 @@ func TestChildrenOfUnknownElements(t *testing.T) {
 			"after":  item(`<guid>g</guid><title>own</title>` + in),
 		} {
 			f := mustParse(t, doc, Options{})
-			if len(f.Entries) != 1 || f.Entries[0].ID != "g" || f.Entries[0].Title != "own" || f.Entries[0].Link != "" || !f.Entries[0].Published.IsZero() {
+			if len(f.Entries) != 1 || f.Entries[0].ID != "g" || f.Entries[0].Title != "own" || f.Entries[0].Link != "" || !f.Entries[0].PubDate.IsZero() {
 				t.Errorf("%s %s: %+v", name, in, f.Entries)
 			}
 			if wantWarnings := strings.Count(in, "<item>") - strings.Count(in, "</x:y>") - strings.Count(in, "<video>") - strings.Count(in, "<description>"); len(f.Warnings) != wantWarnings {

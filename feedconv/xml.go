@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mmcdole/gofeed/atom"
-	ext "github.com/mmcdole/gofeed/extensions"
 	"github.com/mmcdole/gofeed/rss"
 
 	"github.com/lektordir/lektor/feedconv/internal/markup"
@@ -54,7 +53,7 @@ func newDraft(doc *tidy.Document, n *tidy.Node) *draft {
 func repliesTo(n *tidy.Node) []ReplyTo {
 	var out []ReplyTo
 	for _, r := range n.All(vocab.Thr, "in-reply-to") {
-		out = append(out, ReplyTo{Ref: r.Attr("ref"), Href: r.Attr("href"), Type: r.Attr("type"),
+		out = append(out, ReplyTo{Ref: r.Attr("ref"), URL: r.Attr("href"), Type: r.Attr("type"),
 			Source: r.Attr("source")})
 	}
 	return out
@@ -85,36 +84,46 @@ func foreignAttributes(doc *tidy.Document, n *tidy.Node) []Attribute {
 	return out
 }
 
-// module holds the elements of one namespace by name.
-type module = map[string][]ext.Extension
+// module is the children of an element that belong to one vocabulary.
+type module struct {
+	n  *tidy.Node
+	ns vocab.NS // any for all
+}
+
+const anyNS vocab.NS = -1
+
+// inside returns all children of an element of a module.
+func inside(n *tidy.Node) module { return module{n, anyNS} }
+
+// all returns the elements with a name that have a field.
+func (m module) all(name string) []*tidy.Node {
+	if m.ns != anyNS {
+		return m.n.All(m.ns, name)
+	}
+	return slices.DeleteFunc(slices.Clone(m.n.Children),
+		func(c *tidy.Node) bool { return c.Name != name || c.Foreign })
+}
 
 // values returns the texts, if not empty, of the elements with a name.
-func values(m module, name string) []string {
+func (m module) values(name string) []string {
 	var out []string
-	for _, e := range m[name] {
-		if e.Value != "" {
-			out = append(out, e.Value)
+	for _, e := range m.all(name) {
+		if e.Text != "" {
+			out = append(out, e.Text)
 		}
 	}
 	return out
 }
 
 // value returns the first text of the elements of a name.
-func value(m module, name string) string {
-	for _, e := range m[name] {
-		if e.Value != "" {
-			return e.Value
-		}
-	}
-	return ""
-}
+func (m module) value(name string) string { return cmp.Or(m.values(name)...) }
 
 // attrs returns the first of some attributes of each element.
-func attrs(list []ext.Extension, attributes ...string) []string {
+func attrs(list []*tidy.Node, attributes ...string) []string {
 	var out []string
 	for _, e := range list {
 		for _, a := range attributes {
-			if v := e.Attrs[a]; v != "" {
+			if v := e.Attr(a); v != "" {
 				out = append(out, v)
 				break
 			}
@@ -123,18 +132,14 @@ func attrs(list []ext.Extension, attributes ...string) []string {
 	return out
 }
 
-// extensionLinks returns the links of Atom in a document of another format.
-func extensionLinks(list []ext.Extension) []Link {
-	var out []Link
-	for _, e := range list {
-		out = append(out, newLink(e.Attrs["rel"], cmp.Or(e.Attrs["href"], e.Value), e.Attrs["type"], e.Attrs["title"]))
+// links returns links of Atom.
+func links(list []*tidy.Node) []Link {
+	out := make([]Link, 0, len(list))
+	for _, l := range list {
+		out = append(out, Link{Rel: linkRel(l.Attr("rel")), URL: markup.CleanLine(cmp.Or(l.Attr("href"), l.Text)),
+			Type: markup.CleanLine(l.Attr("type")), Title: oneLine(l.Attr("title"))})
 	}
 	return out
-}
-
-func newLink(rel, href, mediaType, title string) Link {
-	return Link{Rel: linkRel(rel), Href: markup.CleanLine(href), Type: markup.CleanLine(mediaType),
-		Title: oneLine(title)}
 }
 
 // linkRel returns the short name of a relation.
@@ -155,43 +160,43 @@ func alternate(links []Link) string {
 	var first string
 	for _, l := range links {
 		t := markup.MediaType(l.Type)
-		if l.Rel != "alternate" || markup.Link(l.Href) == "" || t == "application/ess" || t == "application/nno" {
+		if l.Rel != "alternate" || markup.Link(l.URL) == "" || t == "application/ess" || t == "application/nno" {
 			continue // ess and nno documents are not pages
 		}
 		if t == "" || markup.IsMarkup(t) && !strings.Contains(t, "atom") && !strings.Contains(t, "rss") {
-			return l.Href
+			return l.URL
 		}
-		first = cmp.Or(first, l.Href)
+		first = cmp.Or(first, l.URL)
 	}
 	return first
 }
 
 // modules reads the elements of Dublin Core, iTunes, Media RSS and Atom in an entry of any format.
-func (d *draft) modules(x ext.Extensions) {
+func (d *draft) modules(n *tidy.Node) {
 	e := &d.entry
-	dc, terms, itunes := x["dc"], x["dcterms"], x["itunes"]
-	for _, s := range append(values(dc, "title"), values(itunes, "title")...) {
+	dc, terms, itunes := module{n, vocab.DC}, module{n, vocab.DCTerms}, module{n, vocab.ITunes}
+	for _, s := range append(dc.values("title"), itunes.values("title")...) {
 		d.titles = append(d.titles, text{s, markup.TypeHTML})
 	}
-	d.published = append(d.published, value(terms, "issued"), value(terms, "created"))
-	d.updated = append(d.updated, value(terms, "modified"), value(dc, "date"))
-	d.creators(persons(parseAll(append(values(dc, "author"), values(dc, "creator")...))))
+	d.published = append(d.published, terms.value("issued"), terms.value("created"))
+	d.updated = append(d.updated, terms.value("modified"), dc.value("date"))
+	d.creators(persons(parseAll(append(dc.values("author"), dc.values("creator")...))))
 	if len(e.Authors) == 0 {
-		e.Authors = parseAll(values(itunes, "author"))
+		e.Authors = parseAll(itunes.values("author"))
 	}
-	e.Contributors = append(e.Contributors, parseAll(values(dc, "contributor"))...)
-	e.Duration = duration(value(itunes, "duration"))
-	e.Episode, e.Season = number(value(itunes, "episode")), number(value(itunes, "season"))
-	e.Categories = append(e.Categories, moduleCategories(x)...)
-	e.Categories = append(e.Categories, values(dc, "subject")...)
-	e.Language = cmp.Or(e.Language, value(dc, "language"))
-	e.Rights = cmp.Or(e.Rights, PlainText(value(dc, "rights"), markup.TypeHTML))
+	e.Contributors = append(e.Contributors, parseAll(dc.values("contributor"))...)
+	e.Duration = duration(itunes.value("duration"))
+	e.Episode, e.Season = number(itunes.value("episode")), number(itunes.value("season"))
+	e.Categories = append(e.Categories, moduleCategories(n)...)
+	e.Categories = append(e.Categories, dc.values("subject")...)
+	e.Language = cmp.Or(e.Language, dc.value("language"))
+	e.Rights = cmp.Or(e.Rights, PlainText(dc.value("rights"), markup.TypeHTML))
 	e.Image = cmp.Or(moduleImage(itunes), e.Image)
-	d.media(x["media"], 0)
-	for _, s := range []string{value(itunes, "summary"), value(itunes, "subtitle"), value(dc, "description")} {
+	d.media(module{n, vocab.Media}, 0)
+	for _, s := range []string{itunes.value("summary"), itunes.value("subtitle"), dc.value("description")} {
 		d.summaries = append(d.summaries, text{s, markup.TypeHTML}.lines())
 	}
-	d.atom(x["atom"])
+	d.atom(module{n, vocab.Atom10})
 }
 
 func parseAll(list []string) []Person {
@@ -241,10 +246,10 @@ func duration(s string) time.Duration {
 
 // moduleImage returns the image that the iTunes module names.
 func moduleImage(itunes module) string {
-	images := append(attrs(itunes["image"], "href", "url"), value(itunes, "image"))
-	for _, l := range itunes["link"] {
-		if strings.EqualFold(l.Attrs["rel"], "image") {
-			images = append(images, l.Attrs["href"])
+	images := append(attrs(itunes.all("image"), "href", "url"), itunes.value("image"))
+	for _, l := range itunes.all("link") {
+		if strings.EqualFold(l.Attr("rel"), "image") {
+			images = append(images, l.Attr("href"))
 			break
 		}
 	}
@@ -252,32 +257,33 @@ func moduleImage(itunes module) string {
 }
 
 // moduleCategories returns the categories of the iTunes and Media modules.
-func moduleCategories(x ext.Extensions) []string {
+func moduleCategories(n *tidy.Node) []string {
 	var out []string
-	var nested func(list []ext.Extension, depth int)
-	nested = func(list []ext.Extension, depth int) {
+	itunes := module{n, vocab.ITunes}
+	var nested func(list []*tidy.Node, depth int)
+	nested = func(list []*tidy.Node, depth int) {
 		for _, c := range list {
-			out = append(out, cmp.Or(c.Attrs["text"], c.Value))
+			out = append(out, cmp.Or(c.Attr("text"), c.Text))
 			if depth < 8 {
-				nested(c.Children["category"], depth+1)
+				nested(inside(c).all("category"), depth+1)
 			}
 		}
 	}
-	nested(x["itunes"]["category"], 0)
-	for _, list := range values(x["itunes"], "keywords") {
+	nested(itunes.all("category"), 0)
+	for _, list := range itunes.values("keywords") {
 		out = append(out, strings.Split(list, ",")...)
 	}
-	return append(out, mediaCategories(x["media"])...)
+	return append(out, mediaCategories(module{n, vocab.Media})...)
 }
 
 // mediaCategories returns the categories of Media RSS.
 func mediaCategories(m module) []string {
 	var out []string
-	for _, list := range values(m, "keywords") {
+	for _, list := range m.values("keywords") {
 		out = append(out, strings.Split(list, ",")...)
 	}
-	for _, c := range m["category"] {
-		out = append(out, cmp.Or(c.Attrs["label"], c.Value))
+	for _, c := range m.all("category") {
+		out = append(out, cmp.Or(c.Attr("label"), c.Text))
 	}
 	return out
 }
@@ -285,22 +291,22 @@ func mediaCategories(m module) []string {
 // media reads Media RSS, whose elements may stand in the entry, in a group,
 // and in a content element.
 func (d *draft) media(m module, depth int) {
-	if len(m) == 0 || depth > 4 {
+	if depth > 4 {
 		return
 	}
 	e := &d.entry
-	for _, t := range m["title"] {
-		d.titles = append(d.titles, text{t.Value, mediaType(t.Attrs["type"])})
+	for _, t := range m.all("title") {
+		d.titles = append(d.titles, text{t.Text, mediaType(t.Attr("type"))})
 	}
-	for _, c := range m["content"] {
-		href, kind := c.Attrs["url"], c.Attrs["type"]
+	for _, c := range m.all("content") {
+		href, kind := c.Attr("url"), c.Attr("type")
 		if href == "" {
 			continue
 		}
-		if kind == "" && c.Attrs["medium"] == "image" {
+		if kind == "" && c.Attr("medium") == "image" {
 			kind = "image/*"
 		}
-		enc := enclosure(href, kind, c.Attrs["filesize"])
+		enc := enclosure(href, kind, c.Attr("filesize"))
 		if strings.HasSuffix(enc.Type, "/*") {
 			enc.Type = ""
 		}
@@ -309,16 +315,23 @@ func (d *draft) media(m module, depth int) {
 			e.Image = href
 		}
 	}
-	e.Image = cmp.Or(append([]string{e.Image}, attrs(m["thumbnail"], "url")...)...)
-	for _, t := range m["description"] {
-		d.summaries = append(d.summaries, text{t.Value, mediaType(t.Attrs["type"])})
+	e.Image = cmp.Or(append([]string{e.Image}, attrs(m.all("thumbnail"), "url")...)...)
+	for _, t := range m.all("description") {
+		d.summaries = append(d.summaries, text{t.Text, mediaType(t.Attr("type"))})
 	}
 	if depth > 0 {
 		e.Categories = append(e.Categories, mediaCategories(m)...)
 	}
-	for _, c := range slices.Concat(m["group"], m["content"]) {
-		d.media(c.Children, depth+1)
+	for _, c := range slices.Concat(m.all("group"), m.all("content")) {
+		if !isPicture(c) { // the title and the description in a picture are those of the picture
+			d.media(inside(c), depth+1)
+		}
 	}
+}
+
+// isPicture reports whether an element of Media RSS is a content that is an image.
+func isPicture(n *tidy.Node) bool {
+	return n.Name == "content" && (n.Attr("medium") == "image" || strings.HasPrefix(n.Attr("type"), "image/"))
 }
 
 // mediaType returns the MIME type of a Media RSS text, which says "plain" or
@@ -330,57 +343,88 @@ func mediaType(s string) string {
 	return markup.TypePlain
 }
 
-// atom reads Atom elements that stand in an entry of another format.
+// atom reads the elements of Atom in an entry of any format.
 func (d *draft) atom(m module) {
-	if len(m) == 0 {
-		return
-	}
 	e := &d.entry
-	links := extensionLinks(m["link"])
-	e.Link = cmp.Or(e.Link, alternate(links))
-	e.Links = append(e.Links, otherLinks(links)...)
-	for _, l := range m["link"] {
-		if linkRel(l.Attrs["rel"]) == "enclosure" {
-			e.Enclosures = append(e.Enclosures, enclosure(l.Attrs["href"], l.Attrs["type"], l.Attrs["length"]))
+	list := links(m.all("link"))
+	e.Link = cmp.Or(e.Link, alternate(list))
+	e.Links = append(e.Links, otherLinks(list)...)
+	for i, n := range m.all("link") {
+		switch t := markup.MediaType(list[i].Type); {
+		case list[i].Rel == "enclosure":
+			e.Enclosures = append(e.Enclosures, enclosure(list[i].URL, list[i].Type, n.Attr("length")))
+		case list[i].Rel == "replies" && e.Comments == "" && (t == "" || t == markup.TypeHTML || t == markup.TypeXHTML):
+			e.Comments = list[i].URL
 		}
 	}
-	for _, t := range m["title"] {
-		d.titles = append(d.titles, extensionText(t))
+	for _, t := range m.all("title") {
+		d.titles = append(d.titles, atomText(t.Text, t))
 	}
-	for _, c := range m["content"] {
-		d.contents = append(d.contents, extensionText(c))
+	for _, c := range m.all("content") {
+		d.contents = append(d.contents, atomText(c.Text, c))
+		d.outOfLine(c)
 	}
-	for _, c := range m["summary"] {
-		d.summaries = append(d.summaries, extensionText(c))
+	for _, c := range m.all("summary") {
+		d.summaries = append(d.summaries, atomText(c.Text, c))
 	}
-	d.published = append(d.published, value(m, "published"), value(m, "issued"))
-	d.updated = append(d.updated, value(m, "updated"), value(m, "modified"))
-	if authors := extensionPersons(m["author"]); coverAll(authors, e.Authors) {
+	d.published = append(d.published, m.value("published"), m.value("issued"))
+	d.updated = append(d.updated, m.value("updated"), m.value("modified"))
+	if authors := atomPersons(m.all("author")); coverAll(authors, e.Authors) {
 		e.Authors = authors
 	}
-	contributors := extensionPersons(m["contributor"])
+	contributors := atomPersons(m.all("contributor"))
 	if coverAll(contributors, e.Contributors) {
 		e.Contributors = nil
 	}
 	e.Contributors = append(e.Contributors, contributors...)
-	for _, c := range m["category"] {
-		e.categorize(Category{Name: cmp.Or(c.Attrs["term"], c.Attrs["label"]), Scheme: c.Attrs["scheme"],
-			Label: c.Attrs["label"]})
-	}
-	e.GUID = cmp.Or(e.GUID, value(m, "id"))
+	e.categorize(atomCategories(m.all("category"))...)
+	e.GUID = cmp.Or(e.GUID, m.value("id"))
 }
 
-func extensionText(e ext.Extension) text { return text{e.Value, atomType(e.Attrs["type"])} }
+// outOfLine reads content that is elsewhere (RFC 4287, section 4.1.3.2).
+func (d *draft) outOfLine(c *tidy.Node) {
+	e, src, kind := &d.entry, c.Attr("src"), c.Attr("type")
+	if src == "" {
+		return
+	}
+	if t := markup.MediaType(kind); e.Link == "" && (t == "" || markup.IsMarkup(t)) {
+		e.Link = src
+		return
+	}
+	e.Enclosures = append(e.Enclosures, enclosure(src, kind, ""))
+}
 
-func extensionPersons(list []ext.Extension) []Person {
+// atomText returns a text construct of Atom. n has its type.
+func atomText(value string, n *tidy.Node) text { return text{value, atomType(n.Attr("type"))} }
+
+func atomPersons(list []*tidy.Node) []Person {
 	var out []Person
 	for _, a := range list {
+		m := inside(a)
 		p := Person{
-			Name:  cmp.Or(value(a.Children, "name"), a.Value),
-			Email: value(a.Children, "email"),
-			URL:   cmp.Or(value(a.Children, "uri"), value(a.Children, "url")),
+			Name: cmp.Or(m.value("name"), a.Text), Email: m.value("email"),
+			URL: cmp.Or(m.value("uri"), m.value("url"), m.value("homepage")),
 		}
-		out = append(out, tidyPerson(p))
+		if several := parsePersons(p.Name, false); len(several) > 1 && p.Email == "" && p.URL == "" {
+			out = append(out, several...)
+		} else {
+			out = append(out, tidyPerson(p))
+		}
+	}
+	return out
+}
+
+// atomCategories returns the categories, named by their terms. If a term is empty or a URL, the
+// label is the name.
+func atomCategories(list []*tidy.Node) []Category {
+	var out []Category
+	for _, c := range list {
+		term, label, scheme := c.Attr("term"), c.Attr("label"), c.Attr("scheme")
+		if label != "" && (term == "" || markup.IsWebURL(term)) {
+			out = append(out, Category{Name: label, Scheme: scheme, Term: term})
+		} else {
+			out = append(out, Category{Name: term, Scheme: scheme, Label: label})
+		}
 	}
 	return out
 }
@@ -400,29 +444,30 @@ func atomType(s string) string {
 }
 
 // feedModules reads the elements of modules in a feed.
-func feedModules(f *Feed, x ext.Extensions) {
-	dc, itunes, media, sy := x["dc"], x["itunes"], x["media"], x["sy"]
-	f.Title = cmp.Or(f.Title, titleText(value(dc, "title")), titleText(value(itunes, "title")),
-		titleText(value(media, "title")))
-	f.Description = cmp.Or(f.Description, PlainText(value(dc, "description"), markup.TypeHTML),
-		PlainText(value(itunes, "summary"), markup.TypeHTML), PlainText(value(itunes, "subtitle"), markup.TypeHTML))
-	f.Copyright = cmp.Or(f.Copyright, PlainText(value(dc, "rights"), markup.TypeHTML),
-		PlainText(value(media, "copyright"), markup.TypeHTML))
-	f.Language = cmp.Or(f.Language, value(dc, "language"))
+func feedModules(f *Feed, n *tidy.Node) {
+	dc, itunes := module{n, vocab.DC}, module{n, vocab.ITunes}
+	media, sy := module{n, vocab.Media}, module{n, vocab.SY}
+	f.Title = cmp.Or(f.Title, titleText(dc.value("title")), titleText(itunes.value("title")),
+		titleText(media.value("title")))
+	f.Description = cmp.Or(f.Description, PlainText(dc.value("description"), markup.TypeHTML),
+		PlainText(itunes.value("summary"), markup.TypeHTML), PlainText(itunes.value("subtitle"), markup.TypeHTML))
+	f.Copyright = cmp.Or(f.Copyright, PlainText(dc.value("rights"), markup.TypeHTML),
+		PlainText(media.value("copyright"), markup.TypeHTML))
+	f.Language = cmp.Or(f.Language, dc.value("language"))
 	f.Image = cmp.Or(moduleImage(itunes), f.Image)
 	if len(f.Authors) == 0 {
-		f.Authors = parseAll(append(values(dc, "author"), values(dc, "creator")...))
+		f.Authors = parseAll(append(dc.values("author"), dc.values("creator")...))
 	}
 	if len(f.Authors) == 0 {
-		f.Authors = parseAll(values(itunes, "author"))
+		f.Authors = parseAll(itunes.values("author"))
 	}
-	f.Categories = append(f.Categories, moduleCategories(x)...)
-	f.Categories = append(f.Categories, values(dc, "subject")...)
-	f.UpdateInterval = updateInterval(value(sy, "updateperiod"), value(sy, "updatefrequency"))
-	f.Complete = len(x["fh"]["complete"]) > 0
-	f.Archive = len(x["fh"]["archive"]) > 0
-	for _, c := range x["source"]["cloud"] {
-		f.Clouds = append(f.Clouds, cloudOf(func(name string) string { return c.Attrs[name] }, c.Value))
+	f.Categories = append(f.Categories, moduleCategories(n)...)
+	f.Categories = append(f.Categories, dc.values("subject")...)
+	f.UpdateInterval = updateInterval(sy.value("updateperiod"), sy.value("updatefrequency"))
+	f.Complete = len(n.All(vocab.FH, "complete")) > 0
+	f.Archive = len(n.All(vocab.FH, "archive")) > 0
+	for _, c := range n.All(vocab.Source, "cloud") {
+		f.Clouds = append(f.Clouds, cloudOf(func(name string) string { return c.Attr(strings.ToLower(name)) }, c.Text))
 	}
 }
 
@@ -501,22 +546,22 @@ const maxListDepth = tidy.MaxDepth
 
 // cloudItems returns rssCloud:item children, which are items in items, as a
 // nested list.
-func cloudItems(x ext.Extensions) string {
+func cloudItems(n *tidy.Node) string {
 	var b strings.Builder
-	writeCloudItems(&b, x["rssCloud"]["item"], 0)
+	writeCloudItems(&b, n.All(vocab.RSSCloud, "item"), 0)
 	return b.String()
 }
 
-func writeCloudItems(b *strings.Builder, items []ext.Extension, depth int) {
+func writeCloudItems(b *strings.Builder, items []*tidy.Node, depth int) {
 	if len(items) == 0 || depth > maxListDepth {
 		return
 	}
 	b.WriteString("<ul>")
 	for _, it := range items {
-		c := it.Children
+		c := inside(it)
 		b.WriteString("<li>")
-		writeCloudItem(b, value(c, "title"), value(c, "link"), cmp.Or(value(c, "description"), it.Value))
-		writeCloudItems(b, c["item"], depth+1)
+		writeCloudItem(b, c.value("title"), c.value("link"), cmp.Or(c.value("description"), it.Text))
+		writeCloudItems(b, c.all("item"), depth+1)
 		b.WriteString("</li>")
 	}
 	b.WriteString("</ul>")

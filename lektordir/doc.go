@@ -11,7 +11,7 @@
 //
 // An entry is a directory of small files: title, id, content, the link feed, and optional
 // files; lektor-dir(5) describes them. The package parses no feed documents and never uses
-// the network; package feedconv parses them.
+// the network; package feedconv parses them, and package fromfeed brings its entries here.
 //
 // # Concurrency
 //

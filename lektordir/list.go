@@ -48,7 +48,11 @@ func (d *Dir) List(ctx context.Context, o ListOptions) ([]Ref, error) {
 	var refs []Ref
 	for found, err := range d.ListFeeds(ctx, o) {
 		bad = append(bad, err)
-		refs = append(refs, found...)
+		if refs == nil {
+			refs = found // mostly one feed is listed
+		} else {
+			refs = append(refs, found...)
+		}
 	}
 	return refs, errors.Join(bad...)
 }

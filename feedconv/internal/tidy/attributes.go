@@ -65,7 +65,7 @@ func (t *tidier) attribute(f *frame, a scan.Attr) {
 			}
 			return
 		}
-		ns = t.resolve(t.prefixID(string(prefix)))
+		ns = t.names.resolve(t.names.prefixID(string(prefix)))
 	}
 	switch f.class.kind {
 	case kEntry:
@@ -75,7 +75,7 @@ func (t *tidier) attribute(f *frame, a scan.Attr) {
 		t.entryAttribute(f.node, &t.ext.feed, ns, local, a.Val)
 		return
 	}
-	if ns != vocab.None && ns != f.class.ns && !t.native(ns, -1) {
+	if ns != vocab.None && ns != f.class.ns && !t.names.native(ns, -1) {
 		return
 	}
 	name := markup.ASCIILower(t.ext.name(local))
@@ -91,7 +91,7 @@ func (t *tidier) entryAttribute(n *Node, into *budget, ns vocab.NS, local, val [
 	switch {
 	case ns == vocab.RDF && string(local) == "about":
 		n.replace(ns, "about", t.attrValue(val))
-	case ns >= vocab.XHTML && !t.native(ns, -1):
+	case ns >= vocab.XHTML && !t.names.native(ns, -1):
 		t.keepAttribute(n, into, ns, local, val)
 	}
 }
@@ -117,7 +117,7 @@ func (t *tidier) resolved(base *url.URL, ref string) string {
 	abs := markup.Resolve(base, ref)
 	if n := len(abs) - len(ref); n > 0 {
 		if t.grow -= n; t.grow <= 0 {
-			t.warn(warnGrow, t.Pos, nil)
+			t.warnings.warn(warnGrow, t.Pos, nil)
 			return markup.TrimURL(ref)
 		}
 	}

@@ -185,8 +185,8 @@ func (t *tidier) innerTag(name []byte, id int32, self bool, e *innerElement) {
 	x.buf = append(x.buf, local...)
 	if x.xml {
 		around := e.ns
-		t.declare(t.Attrs, &t.Entities, t.Pos)
-		if e.ns = t.resolve(t.infos[id].prefix); e.ns != around {
+		t.names.declare(t.Attrs, &t.Entities, t.Pos)
+		if e.ns = t.names.resolve(t.names.infos[id].prefix); e.ns != around {
 			t.bind("xmlns", e.ns)
 		}
 	}
@@ -210,7 +210,7 @@ func (t *tidier) innerTag(name []byte, id int32, self bool, e *innerElement) {
 	}
 	if self {
 		x.bases = x.bases[:bases]
-		t.unwind(e.undo)
+		t.names.unwind(e.undo)
 	}
 	if wraps {
 		x.div.from = len(x.buf)
@@ -219,9 +219,9 @@ func (t *tidier) innerTag(name []byte, id int32, self bool, e *innerElement) {
 
 // bind writes the declaration of a namespace.
 func (t *tidier) bind(attr string, ns vocab.NS) {
-	uri := htmlAttrEscapes.Replace(t.ns[ns].uri)
+	uri := htmlAttrEscapes.Replace(t.names.ns[ns].uri)
 	if t.grow -= len(uri); t.grow <= 0 {
-		t.warn(warnGrow, t.Pos, nil)
+		t.warnings.warn(warnGrow, t.Pos, nil)
 		return
 	}
 	t.txt.buf = append(t.txt.buf, ` `+attr+`="`+uri+`"`...)
@@ -288,7 +288,7 @@ func (t *tidier) innerAttrs() {
 				key = key[j+1:]
 			} else if attr := "xmlns:" + string(key[:j]); prefix != "xml" &&
 				!bytes.Contains(x.buf[tag:], []byte(" "+attr+"=")) {
-				t.bind(attr, t.resolve(t.prefixID(prefix)))
+				t.bind(attr, t.names.resolve(t.names.prefixID(prefix)))
 			}
 		} else if string(key) == "xmlns" {
 			continue
@@ -321,7 +321,7 @@ func (t *tidier) innerEnd(id int32) {
 	if x.state != textMarkup {
 		return
 	}
-	local := t.infos[id].local
+	local := t.names.infos[id].local
 	if id == otherName || !x.xml && isVoid([]byte(local)) {
 		return
 	}
@@ -462,7 +462,7 @@ func (t *tidier) resolveMarkup(s []byte) []byte {
 	before := t.grow
 	resolved := markup.ResolveHTML(string(s), t.txt.base, true, &t.grow)
 	if before > 0 && t.grow <= 0 {
-		t.warn(warnGrow, t.Pos, nil)
+		t.warnings.warn(warnGrow, t.Pos, nil)
 	}
 	return []byte(resolved)
 }
@@ -484,7 +484,7 @@ func (t *tidier) closeAtomText(f *frame, s []byte, isMarkup bool) bool {
 			s = dec
 			mode = ""
 		} else if mode == "base64" {
-			t.warn(warnBase64, f.srcAt, f.raw)
+			t.warnings.warn(warnBase64, f.srcAt, f.raw)
 		}
 	case mode == "escaped" && lower == "":
 		typ = "text/html" // plain text is not labelled as escaped

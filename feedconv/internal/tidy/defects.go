@@ -65,9 +65,9 @@ func (t *tidier) findDefects(tag []byte, root int) *defects {
 		id   int32
 		name int32 // its length
 	}
-	id := t.intern(tag)
+	id := t.names.intern(tag)
 	stack := []element{{root, id, int32(len(tag))}}
-	count := make([]int32, len(t.infos)+64) // how many are open, by name
+	count := make([]int32, len(t.names.infos)+64) // how many are open, by name
 	count[id]++
 	s := scan.New(t.Src, func(scan.Defect, int, []byte) {})
 	s.Pos = t.Pos
@@ -86,7 +86,7 @@ func (t *tidier) findDefects(tag []byte, root int) *defects {
 			slices.SortFunc(d.list, func(a, b defect) int { return a.at - b.at })
 			return d
 		case scan.Open, scan.Close, scan.Cut:
-			if id = t.intern(tk.Data); int(id) >= len(count) {
+			if id = t.names.intern(tk.Data); int(id) >= len(count) {
 				count = append(count, make([]int32, len(count))...)
 			}
 		}

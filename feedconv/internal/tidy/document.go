@@ -34,8 +34,7 @@ type Document struct {
 	Lost     string // the first warning of what a limit left out
 	Warnings []Warning
 
-	ns    []namespace
-	aside []string // texts that the XML of the document has numbers for
+	ns []namespace
 }
 
 // URI returns the name of a namespace in the document.

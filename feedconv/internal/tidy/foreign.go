@@ -63,16 +63,16 @@ func (t *tidier) openForeign(f, parent *frame, kept bool) {
 	local := f.raw[bytes.IndexByte(f.raw, ':')+1:]
 	n := &Node{NS: f.class.ns, Foreign: true, Name: cleanName(x.name(local))}
 	t.foreignAttributes(f, n)
-	size := len(t.ns[n.NS].uri) + len(n.Name)
+	size := len(t.names.ns[n.NS].uri) + len(n.Name)
 	for _, a := range n.Attrs {
-		size += len(t.ns[a.NS].uri) + len(a.Name) + len(a.Value)
+		size += len(t.names.ns[a.NS].uri) + len(a.Name) + len(a.Value)
 	}
 	switch {
 	case !kept, parent.node == nil: // said already
 	case x.depth > MaxExtensionDepth:
-		t.warn(warnExtDepth, f.srcAt, f.raw)
+		t.warnings.warn(warnExtDepth, f.srcAt, f.raw)
 	case !x.into.reserve(size):
-		t.warn(warnExtSize, f.srcAt, f.raw)
+		t.warnings.warn(warnExtSize, f.srcAt, f.raw)
 	default:
 		f.node = n
 		return
@@ -100,7 +100,7 @@ func (t *tidier) foreignText(text []byte) {
 	}
 	f.text = append(f.text, text...)
 	if x.into.bytes += len(text); x.into.bytes > maxExtensionBytes || x.into.count > MaxExtensions {
-		t.warn(warnExtSize, t.Pos, f.raw)
+		t.warnings.warn(warnExtSize, t.Pos, f.raw)
 		x.full = true
 	}
 }
@@ -140,7 +140,7 @@ func (t *tidier) foreignAttributes(f *frame, n *Node) {
 		}
 		ns, name, value := vocab.None, t.ext.name(local), t.attrValue(a.Val)
 		if len(prefix) > 0 {
-			ns = t.resolve(t.prefixID(string(prefix)))
+			ns = t.names.resolve(t.names.prefixID(string(prefix)))
 		}
 		if isURLAttr(name) {
 			value = t.resolved(f.base, value)
@@ -153,8 +153,8 @@ func (t *tidier) foreignAttributes(f *frame, n *Node) {
 // feed or of an entry.
 func (t *tidier) keepAttribute(n *Node, into *budget, ns vocab.NS, local, val []byte) {
 	name, value := t.ext.name(local), t.attrValue(val)
-	if !into.reserve(len(t.ns[ns].uri) + len(name) + len(value)) {
-		t.warn(warnExtSize, t.Pos, local)
+	if !into.reserve(len(t.names.ns[ns].uri) + len(name) + len(value)) {
+		t.warnings.warn(warnExtSize, t.Pos, local)
 		return
 	}
 	n.set(ns, name, value)

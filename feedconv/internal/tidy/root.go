@@ -197,20 +197,20 @@ func (t *tidier) openRoot() (scan.Token, error) {
 		return tag, err
 	}
 	if p.junk || p.first != "" {
-		t.warn(warnJunk, tag.At, nil)
+		t.warnings.warn(warnJunk, tag.At, nil)
 	}
 	t.doc.Root, t.doc.Feed = root, &Node{}
-	t.isAtom = root == "feed"
-	id := t.intern(tag.Data)
-	t.declare(t.Attrs, &t.Entities, t.Pos)
-	info := &t.infos[id]
-	t.rootNS, t.rootPfx = t.resolve(info.prefix), info.prefix
-	if t.rootNS >= vocab.Known {
-		t.ns[t.rootNS].native = true
+	t.names.isAtom = root == "feed"
+	id := t.names.intern(tag.Data)
+	t.names.declare(t.Attrs, &t.Entities, t.Pos)
+	info := &t.names.infos[id]
+	t.names.rootNS, t.names.rootPfx = t.names.resolve(info.prefix), info.prefix
+	if t.names.rootNS >= vocab.Known {
+		t.names.ns[t.names.rootNS].native = true
 	}
 	f := frame{name: id, raw: tag.Data, class: class{kind: kRoot}, base: t.baseOf(t.opts.Base), srcAt: t.Pos,
 		node: &Node{}}
-	if t.channelNext = !t.isAtom && root != "channel"; !t.channelNext {
+	if t.names.channelNext = !t.names.isAtom && root != "channel"; !t.names.channelNext {
 		f.class.kind, f.level, f.node = kFeed, inFeed, t.doc.Feed
 	}
 	for _, a := range t.Attrs {
@@ -221,8 +221,8 @@ func (t *tidier) openRoot() (scan.Token, error) {
 			t.doc.Feed.replace(vocab.XML, "lang", t.attrValue(a.Val))
 		}
 	}
-	t.doc.Atom03 = t.isAtom && (t.rootNS == vocab.Atom03 || strings.HasPrefix(t.doc.Version, "0.") &&
-		t.rootNS != vocab.Atom10)
+	t.doc.Atom03 = t.names.isAtom && (t.names.rootNS == vocab.Atom03 || strings.HasPrefix(t.doc.Version, "0.") &&
+		t.names.rootNS != vocab.Atom10)
 	info.open++
 	t.stack = append(t.stack, f)
 	if f.class.kind == kFeed {

@@ -49,9 +49,9 @@ func (s stack) inside(k kind) *frame {
 
 // tidier builds a tree from tokens.
 type tidier struct {
-	*warnings
 	*scan.Scanner
-	*names
+	warnings *warnings
+	names    *names
 
 	opts    Options
 	doc     *Document
@@ -122,9 +122,9 @@ func (t *tidier) run() bool {
 		var id int32
 		switch tk.Kind {
 		case scan.End:
-			return len(open) == 0 && t.warned[warnCDATA] == 0 || t.defects != nil
+			return len(open) == 0 && t.warnings.warned[warnCDATA] == 0 || t.defects != nil
 		case scan.Open, scan.Close, scan.Cut:
-			id = t.intern(tk.Data)
+			id = t.names.intern(tk.Data)
 		}
 		if t.defects == nil {
 			var ok bool
@@ -143,7 +143,7 @@ func (t *tidier) run() bool {
 			t.endTag(id, tk)
 		case scan.Cut:
 			// "</channel" at the very end is as good as closed.
-			if t.infos[id].open > 0 {
+			if t.names.infos[id].open > 0 {
 				t.endTag(id, tk)
 			}
 		}
@@ -171,11 +171,11 @@ func balanced(open []int32, tk scan.Token, id int32) ([]int32, bool) {
 
 // startTag reads a start tag, whose attributes are in the scanner.
 func (t *tidier) startTag(id int32, tk scan.Token) {
-	info := &t.infos[id]
+	info := &t.names.infos[id]
 	gap := t.defects.at(tk.At)
 	if t.txt.state != textNone {
 		if t.stack.top().gap == closed || !t.leavesText(id, info) {
-			inner := innerElement{id, vocab.Atom10, len(t.undo)}
+			inner := innerElement{id, vocab.Atom10, len(t.names.undo)}
 			e := &inner
 			if n := len(t.txt.inner); n > 0 {
 				e.ns = t.txt.inner[n-1].ns
@@ -187,15 +187,16 @@ func (t *tidier) startTag(id int32, tk scan.Token) {
 			t.innerTag(tk.Data, id, tk.Self, e)
 			return
 		}
-		t.warn(warnUnclosed, tk.At, t.stack.top().raw)
+		t.warnings.warn(warnUnclosed, tk.At, t.stack.top().raw)
 		t.pop()
 	}
-	if info.lower == t.entryName() && len(t.over) == 0 && t.native(t.resolve(info.prefix), info.prefix) {
+	if info.lower == t.names.entryName() && len(t.over) == 0 && t.names.native(t.names.resolve(info.prefix),
+		info.prefix) {
 		t.popToFeed(tk.At)
 	}
 	// Reserve two levels for the lists that are built from elements of an entry.
 	if len(t.stack) >= MaxDepth-2 {
-		t.warn(warnDepth, tk.At, tk.Data)
+		t.warnings.warn(warnDepth, tk.At, tk.Data)
 		if !tk.Self {
 			t.over = append(t.over, id)
 			info.open++
@@ -203,9 +204,10 @@ func (t *tidier) startTag(id int32, tk scan.Token) {
 		return
 	}
 	if t.rootOver {
-		t.warn(warnAfter, tk.At, nil)
+		t.warnings.warn(warnAfter, tk.At, nil)
 	}
-	t.push(frame{name: id, raw: tk.Data, srcAt: tk.At, undo: len(t.undo), base: t.baseOf(t.stack.top().base), gap: gap})
+	t.push(frame{name: id, raw: tk.Data, srcAt: tk.At, undo: len(t.names.undo), base: t.baseOf(t.stack.top().base),
+		gap: gap})
 	info.open++
 	if tk.Self {
 		t.pop()
@@ -225,13 +227,13 @@ func (t *tidier) baseOf(base *url.URL) *url.URL {
 // push opens an element.
 func (t *tidier) push(f frame) {
 	if len(t.Attrs) > 0 {
-		t.declare(t.Attrs, &t.Entities, t.Pos)
+		t.names.declare(t.Attrs, &t.Entities, t.Pos)
 	}
-	info, parent := &t.infos[f.name], t.stack.top()
+	info, parent := &t.names.infos[f.name], t.stack.top()
 	f.class = t.classOf(f.name, parent.level, f.srcAt, f.raw)
 	f.level = f.class.inside()
-	t.doc.Head = t.doc.Head || t.isHead(info, parent.level, f.class)
-	f.single = singleName(f.class, parent.level, t.isAtom)
+	t.doc.Head = t.doc.Head || t.names.isHead(info, parent.level, f.class)
+	f.single = singleName(f.class, parent.level, t.names.isAtom)
 	repeats := f.single != "" && slices.Contains(parent.said, f.single)
 	kept := t.spend(&f) && !repeats
 	parent.says = true
@@ -240,10 +242,10 @@ func (t *tidier) push(f frame) {
 		f.node = parent.node
 	case kFeed:
 		f.node = t.doc.Feed
-		t.channelNext = false
+		t.names.channelNext = false
 	case kEntry:
 		if len(t.doc.Entries)+len(t.outside) >= t.opts.MaxEntries {
-			t.warn(warnEntries, f.srcAt, fmt.Appendf(nil, "%d", t.opts.MaxEntries))
+			t.warnings.warn(warnEntries, f.srcAt, fmt.Appendf(nil, "%d", t.opts.MaxEntries))
 		} else if kept {
 			f.node = &Node{}
 		}
@@ -265,19 +267,19 @@ func (t *tidier) push(f frame) {
 
 // classOf is classify, and considers the elements around the element.
 func (t *tidier) classOf(id int32, lvl level, i int, name []byte) class {
-	info := &t.infos[id]
+	info := &t.names.infos[id]
 	switch {
 	case id == otherName:
-		t.warn(warnNames, i, nil)
+		t.warnings.warn(warnNames, i, nil)
 		return dropped
 	case t.rootOver && !t.entryAfterEnd(info):
 		return class{kind: kTransparent, level: inList}
-	case lvl == inExt && !t.belongs(t.stack.top().class.ns, t.resolve(info.prefix), info.prefix):
+	case lvl == inExt && !t.names.belongs(t.stack.top().class.ns, t.names.resolve(info.prefix), info.prefix):
 		return dropped
 	}
-	c := t.classify(info, lvl)
-	if lvl == inEntry && c.role == roleDrop && info.lower == t.entryName() {
-		t.warn(warnNested, i, name)
+	c := t.names.classify(info, lvl)
+	if lvl == inEntry && c.role == roleDrop && info.lower == t.names.entryName() {
+		t.warnings.warn(warnNested, i, name)
 	}
 	return c
 }
@@ -293,7 +295,7 @@ func (t *tidier) spend(f *frame) bool {
 		if k := f.class.kind; k == kTransparent || k == kFeed {
 			return true
 		}
-		t.warn(warnNodes, f.srcAt, nil)
+		t.warnings.warn(warnNodes, f.srcAt, nil)
 		return false
 	}
 	t.nodes += cost
@@ -302,22 +304,22 @@ func (t *tidier) spend(f *frame) bool {
 
 // entryAfterEnd reports whether an element behind the end of the document is an entry, or in one.
 func (t *tidier) entryAfterEnd(info *nameInfo) bool {
-	return info.lower == t.entryName() || t.stack.inside(kEntry) != nil
+	return info.lower == t.names.entryName() || t.stack.inside(kEntry) != nil
 }
 
 // leavesText reports whether a start tag ends an unclosed text construct: that of an entry always
 // does, and siblings end a title or a date.
 func (t *tidier) leavesText(id int32, info *nameInfo) bool {
-	isEntry := info.lower == t.entryName()
+	isEntry := info.lower == t.names.entryName()
 	if lvl := t.stack.parent().level; !isEntry && (id == t.stack.top().name || lvl != inEntry && lvl != inFeed ||
 		t.mayHoldTags()) {
 		return false
 	}
-	ns := t.resolve(info.prefix)
-	switch native := t.native(ns, info.prefix); {
+	ns := t.names.resolve(info.prefix)
+	switch native := t.names.native(ns, info.prefix); {
 	case isEntry:
 		return native
-	case t.isAtom:
+	case t.names.isAtom:
 		return native && isAtomSibling(info.lower)
 	default:
 		return isRSSSibling(info.lower) && (native || ns == vocab.Content || ns == vocab.DC)
@@ -350,7 +352,7 @@ func (t *tidier) popToFeed(i int) {
 		case f.gap == closed, f.level <= inList, f.gap == cutOff && f.class.kind == kForeign:
 			return
 		}
-		t.warn(warnUnclosed, i, t.stack.top().raw)
+		t.warnings.warn(warnUnclosed, i, t.stack.top().raw)
 		t.pop()
 	}
 }
@@ -359,7 +361,7 @@ func (t *tidier) popToFeed(i int) {
 func (t *tidier) endTag(id int32, tk scan.Token) {
 	if t.txt.state != textNone {
 		if n := len(t.txt.inner); n > 0 && t.txt.inner[n-1].name == id {
-			t.unwind(t.txt.inner[n-1].undo)
+			t.names.unwind(t.txt.inner[n-1].undo)
 			t.txt.inner = t.txt.inner[:n-1]
 			t.innerEnd(id)
 			return
@@ -369,18 +371,18 @@ func (t *tidier) endTag(id int32, tk scan.Token) {
 			return
 		}
 	}
-	if t.infos[id].open == 0 {
+	if t.names.infos[id].open == 0 {
 		if t.txt.state == textMarkup {
 			t.innerEnd(id)
 		} else if !t.rootOver {
-			t.warn(warnStray, tk.At, tk.Data)
+			t.warnings.warn(warnStray, tk.At, tk.Data)
 		}
 		return
 	}
 	for len(t.over) > 0 {
 		last := t.over[len(t.over)-1]
 		t.over = t.over[:len(t.over)-1]
-		t.infos[last].open--
+		t.names.infos[last].open--
 		if last == id {
 			return
 		}
@@ -389,7 +391,7 @@ func (t *tidier) endTag(id int32, tk scan.Token) {
 		top := t.stack.top()
 		match := top.name == id
 		if !match {
-			t.warn(warnUnclosed, tk.At, top.raw)
+			t.warnings.warn(warnUnclosed, tk.At, top.raw)
 		}
 		t.pop()
 		if match {
@@ -424,8 +426,8 @@ func (t *tidier) pop() {
 			parent.said = append(parent.said, f.single)
 		}
 	}
-	t.unwind(f.undo)
-	t.infos[f.name].open--
+	t.names.unwind(f.undo)
+	t.names.infos[f.name].open--
 	t.stack = t.stack[:len(t.stack)-1]
 }
 
@@ -451,10 +453,10 @@ func (t *tidier) finish() {
 	switch {
 	case !t.rootOver:
 		t.doc.Cut = true
-		t.warn(warnCut, len(t.Src), t.stack.top().raw)
+		t.warnings.warn(warnCut, len(t.Src), t.stack.top().raw)
 	case entry != nil:
 		t.doc.Cut = true
-		t.warn(warnCut, len(t.Src), entry.raw)
+		t.warnings.warn(warnCut, len(t.Src), entry.raw)
 	}
 	t.over = nil
 	for len(t.stack) > 1 {
@@ -465,5 +467,5 @@ func (t *tidier) finish() {
 	}
 	t.doc.Entries = append(t.doc.Entries, t.outside...)
 	t.doc.Version = t.doc.version(t.names)
-	t.doc.Lost, t.doc.Warnings, t.doc.ns = t.lost, t.all(), t.ns
+	t.doc.Lost, t.doc.Warnings, t.doc.ns = t.warnings.lost, t.warnings.all(), t.names.ns
 }

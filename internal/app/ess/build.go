@@ -172,8 +172,8 @@ func fromDocument(ctx context.Context, o BuildOptions, s *cmdline.Streams) error
 	}
 	url := o.URL
 	for _, l := range f.Links {
-		if url == "" && strings.EqualFold(l.Rel, "self") && feedurl.IsHTTP(l.Href) {
-			url = l.Href
+		if url == "" && strings.EqualFold(l.Rel, "self") && feedurl.IsHTTP(l.URL) {
+			url = l.URL
 		}
 	}
 	if url == "" {
@@ -198,7 +198,7 @@ func fromDocument(ctx context.Context, o BuildOptions, s *cmdline.Streams) error
 func documentEntries(f *feedconv.Feed) (entries []ess.Entry, undated int) {
 	for i := range f.Entries {
 		e := &f.Entries[i]
-		t := cmp.Or(e.Published, e.Updated)
+		t := cmp.Or(e.PubDate, e.Updated)
 		if t.IsZero() {
 			undated++
 			continue

@@ -302,10 +302,10 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) (links []
 		ContentType: contentType}); err == nil {
 		page = discover.Result{}
 		for _, l := range f.Links {
-			if !feedurl.IsHTTP(l.Href) {
+			if !feedurl.IsHTTP(l.URL) {
 				continue // discover.Page also ignores such links
 			}
-			switch link := (discover.Link{URL: l.Href, Title: l.Title}); strings.ToLower(l.Type) {
+			switch link := (discover.Link{URL: l.URL, Title: l.Title}); strings.ToLower(l.Type) {
 			case "application/ess":
 				page.ESS = append(page.ESS, link)
 			case "application/nno":

@@ -696,7 +696,7 @@ func TestScriptingNews(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newest := f.Entries[0].Published
+	newest := f.Entries[0].PubDate
 	got := essOf(t, "http://scripting.com/rss.xml", string(doc), newest.Add(10*time.Minute))
 	d, err := ess.Decode([]byte(got), func(w ess.Warning) { t.Error(w) })
 	if err != nil || len(d.Entries) != 50 {

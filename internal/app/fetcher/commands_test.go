@@ -47,8 +47,8 @@ func TestSource(t *testing.T) {
 
 func TestPutDate(t *testing.T) {
 	e, err := PutOptions{ID: "urn:x", Date: "2026-01-31T12:00:00+02:00"}.entry()
-	if err != nil || e.Published.Format(time.RFC3339) != "2026-01-31T10:00:00Z" {
-		t.Error(e.Published, err)
+	if err != nil || e.PubDate.Format(time.RFC3339) != "2026-01-31T10:00:00Z" {
+		t.Error(e.PubDate, err)
 	}
 	if _, err := (PutOptions{ID: "urn:x", Date: "yesterday"}).entry(); !errors.As(err, new(*cmdline.UsageError)) || !strings.Contains(err.Error(), "yesterday") {
 		t.Errorf("%v", err)

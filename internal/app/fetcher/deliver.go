@@ -118,7 +118,7 @@ func Put(ctx context.Context, o PutOptions, s *cmdline.Streams) error {
 func (o PutOptions) entry() (e feedconv.Entry, err error) {
 	e = feedconv.Entry{
 		Link: strings.TrimSpace(o.Link), Title: strings.Join(strings.Fields(o.Title), " "),
-		ContentType: cmp.Or(strings.TrimSpace(o.Type), "text/plain"), Summary: o.Summary, Categories: o.Categories,
+		Type: cmp.Or(strings.TrimSpace(o.Type), "text/plain"), Summary: o.Summary, Categories: o.Categories,
 	}
 	if e.ID, err = identifier("--id", o.ID); err != nil {
 		return e, err
@@ -133,7 +133,7 @@ func (o PutOptions) entry() (e feedconv.Entry, err error) {
 		if err != nil {
 			return e, cmdline.Usagef("--date: %w", err)
 		}
-		e.Published = date.UTC()
+		e.PubDate = date.UTC()
 	}
 	if o.Author != "" {
 		e.Authors = []feedconv.Person{{Name: o.Author}}

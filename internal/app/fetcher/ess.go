@@ -18,9 +18,9 @@ func recordESS(d *lektordir.Dir, hash string, feed *feedconv.Feed, size int64) e
 		typ, _, _ := strings.Cut(strings.ToLower(l.Type), ";")
 		switch strings.TrimSpace(typ) {
 		case "application/ess":
-			ess = first(ess, l.Href)
+			ess = first(ess, l.URL)
 		case "application/nno":
-			nno = first(nno, l.Href)
+			nno = first(nno, l.URL)
 		}
 	}
 	return feedstate.ESS{Dir: d, Hash: hash}.Record(ess, nno, size)

@@ -100,7 +100,7 @@ func (v *visit) fullText() error {
 		case len(list) >= maxPages:
 			skipped++
 		default:
-			own := ownText{title: e.Title, content: e.Content, mime: e.ContentType,
+			own := ownText{title: e.Title, content: e.Content, mime: e.Type,
 				summary: feedconv.PlainText(e.Summary, e.SummaryType)}
 			list = append(list, &wantedPage{url: urls[w.Index], index: w.Index, isUpdate: !w.New, own: own})
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/delivery"
 	"github.com/lektordir/lektor/internal/feeds/feedstate"
 	"github.com/lektordir/lektor/lektordir"
+	"github.com/lektordir/lektor/lektordir/fromfeed"
 )
 
 // session is a locked feed: its lock, which txn holds, its state, and staged entries. It is not
@@ -128,24 +129,13 @@ func (s *session) describe(feed *feedconv.Feed, id, name string) error {
 			return fmt.Errorf("src/%s: the id of the feed is lost", s.hash)
 		}
 	}
-	authors := make([]string, 0, len(feed.Authors))
-	for _, p := range feed.Authors {
-		authors = append(authors, p.String())
+	now := fromfeed.Feed(id, feed)
+	if name != "" {
+		now.Name = name
+	} else if strings.TrimSpace(feed.Title) == "" {
+		now.Name = cmp.Or(old.Name, feedstate.DefaultName(id))
 	}
-	if name = cmp.Or(name, strings.Join(strings.Fields(feed.Title), " ")); name == "" {
-		name = cmp.Or(old.Name, feedstate.DefaultName(id))
-	}
-	if err := s.txn.PutFeed((&lektordir.Feed{
-		ID:          id,
-		Name:        name,
-		Description: feed.Description,
-		Language:    feed.Language,
-		Image:       feed.Image,
-		Copyright:   feed.Copyright,
-		Author:      strings.Join(authors, ", "),
-		Link:        feed.Link,
-		Generator:   feed.Generator.String(),
-	}).Files()); err != nil {
+	if err := s.txn.PutFeed(now.Files()); err != nil {
 		return err
 	}
 	if err := feedstate.GuardID(s.r.Dir, s.hash, id); err != nil {

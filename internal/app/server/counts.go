@@ -43,7 +43,7 @@ func (c *call) unreadCounts() error {
 	answer := greader.UnreadCounts{Counts: []greader.Unread{}}
 	all := c.values.Get("all") == "true"
 	names := v.folderNames()
-	for _, f := range v.feeds {
+	for _, f := range v.Feeds {
 		t := tally{f.Unread, f.Newest()}
 		sum.add(t)
 		if t.unread > 0 || all {

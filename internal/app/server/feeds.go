@@ -23,7 +23,7 @@ func (c *call) subscriptions() error {
 	}
 	answer := greader.Subscriptions{Subscriptions: []greader.Subscription{}}
 	names := v.folderNames()
-	for _, f := range v.feeds {
+	for _, f := range v.Feeds {
 		s, err := v.subscription(f, names)
 		if err != nil {
 			return err
@@ -44,10 +44,10 @@ func (v *view) subscription(f *catalog.Feed, names map[string]string) (greader.S
 		return greader.Subscription{}, a.Err
 	}
 	// Liferea leaves out a feed without a URL.
-	url := cmp.Or(publicURL(a.Public), publicURL(a.ID), hashURN+f.Hash)
+	url := cmp.Or(publicURL(a.Public, a.ID), hashURN+f.Hash)
 	s := greader.Subscription{
 		ID: greader.FeedID(f.Hash), Title: titleOf(a.Feed), Categories: []greader.Category{}, URL: url,
-		HTMLURL: cmp.Or(publicURL(a.Link), publicURL(url)), IconURL: publicURL(a.Image),
+		HTMLURL: publicURL(a.Link, url), IconURL: publicURL(a.Image),
 	}
 	for _, name := range v.labels(f, names) {
 		s.Categories = append(s.Categories, greader.Category{ID: greader.LabelID(name), Label: name})
@@ -131,7 +131,7 @@ const flags = "abcdefghijklmnopqrstuvwxyz"
 // usedFlags returns the flags of the user that entries have which are not trashed, each once.
 func (v *view) usedFlags() string {
 	var used catalog.Flags
-	for _, f := range v.feeds {
+	for _, f := range v.Feeds {
 		used |= f.Flags
 	}
 	return (used & catalog.FlagsOf(flags)).String()

@@ -101,12 +101,14 @@ func (v *view) itemOf(e entry) (greader.Item, error) {
 // unixTime returns a time in seconds. Some clients have 32 bits for it.
 func unixTime(t time.Time) int64 { return min(max(t.Unix(), 0), math.MaxInt32) }
 
-// publicURL returns an http or https URL without a password, "" for any other text.
-func publicURL(url string) string {
-	if !feedurl.IsHTTP(url) {
-		return ""
+// publicURL returns the first http or https URL among some texts, without a password, "" if there is none.
+func publicURL(texts ...string) string {
+	for _, text := range texts {
+		if feedurl.IsHTTP(text) {
+			return feedurl.Public(text)
+		}
 	}
-	return feedurl.Public(url)
+	return ""
 }
 
 // categories returns the states and labels of an entry.

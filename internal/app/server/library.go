@@ -57,18 +57,18 @@ func shown(f *catalog.Feed) bool {
 	return f.About != nil && !f.About.Left && (f.Shown > 0 || f.About.Subscribed)
 }
 
-// within yields the entries that clients see, with ids from a first one on and less than another.
-func (v *view) within(from, before greader.ID, oldest bool) func(yield func(entry) bool) {
+// within yields the entries of some feeds that clients see, with ids from a first one on and less than another.
+func within(s *catalog.Snapshot, from, before greader.ID, oldest bool) func(yield func(entry) bool) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
-	all := v.Falling(uint64(from), uint64(before))
+	all := s.Falling(uint64(from), uint64(before))
 	if oldest {
-		all = v.Rising(uint64(from), uint64(before))
+		all = s.Rising(uint64(from), uint64(before))
 	}
 	return func(yield func(entry) bool) {
 		for id, e := range all {
-			if shown(e.Feed) && !e.Trashed() && !yield(entry{greader.ID(id), e}) {
+			if !e.Trashed() && !yield(entry{greader.ID(id), e}) {
 				return
 			}
 		}
@@ -78,5 +78,5 @@ func (v *view) within(from, before greader.ID, oldest bool) func(yield func(entr
 // find returns the entry with an id, if clients see it.
 func (v *view) find(id greader.ID) (entry, bool) {
 	e, ok := v.Find(uint64(id))
-	return entry{id, e}, ok && shown(e.Feed) && !e.Trashed()
+	return entry{id, e}, ok && !e.Trashed()
 }

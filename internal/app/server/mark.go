@@ -146,7 +146,7 @@ func (c *call) markAll() error {
 	}
 	in := v.has(stream)
 	var found []entry
-	for e := range v.within(0, 0, true) {
+	for e := range within(v.Only(v.mayHave(stream)), 0, 0, true) {
 		if e.Unread() && in(e.Entry) && e.Micros() <= until.UnixMicro() {
 			found = append(found, e)
 		}

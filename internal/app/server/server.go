@@ -116,6 +116,7 @@ func (s *Server) Close() {
 	for _, l := range s.libraries {
 		s.syncMarks(l)
 		l.names.Close()
+		l.marks.Close()
 	}
 }
 

@@ -250,7 +250,7 @@ func refoldered(before, add, remove []string) []string {
 // refolder moves feeds out of a folder, and into others.
 func (e *editor) refolder(in map[*catalog.Feed]bool, add []string, name string) error {
 	var failed error
-	for _, f := range e.feeds {
+	for _, f := range e.Feeds {
 		if in[f] {
 			failed = cmp.Or(failed, e.change(f.Hash, "", add, []string{name}))
 		}
@@ -504,7 +504,7 @@ func (c *call) disableTag() error {
 			err = e.refolder(hashes, nil, name)
 		case flag != "" && !folder:
 			gone = e.labelsOf(flag)
-			err = e.mark(slices.DeleteFunc(slices.Collect(e.within(0, 0, true)), func(at entry) bool {
+			err = e.mark(slices.DeleteFunc(slices.Collect(within(e.Snapshot, 0, 0, true)), func(at entry) bool {
 				return !at.Has(catalog.FlagsOf(flag))
 			}), edit{clear: flag})
 		}
@@ -527,7 +527,7 @@ func (c *call) export() error {
 	}
 	names := v.folderNames()
 	var feeds []opml.Feed
-	for _, f := range v.feeds {
+	for _, f := range v.Feeds {
 		s, err := v.subscription(f, names)
 		if err != nil {
 			return err

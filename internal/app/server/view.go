@@ -15,12 +15,11 @@ import (
 
 // view is the lektor-dir of a user during one request.
 type view struct {
-	*catalog.Snapshot
-	feeds []*catalog.Feed // those that clients see
-	dir   *lektordir.Dir
-	store *entrystore.Store
-	all   bool // [Options].AllCategories
-	call  *call
+	*catalog.Snapshot // of the feeds that clients see
+	dir               *lektordir.Dir
+	store             *entrystore.Store
+	all               bool // [Options].AllCategories
+	call              *call
 	// ownLabels are the names of flags, and folders that may have no feeds.
 	ownLabels []entrystore.Label
 }
@@ -35,15 +34,15 @@ func (c *call) look() (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	feeds := slices.DeleteFunc(slices.Clone(s.Feeds), func(f *catalog.Feed) bool { return !shown(f) })
-	return &view{s, feeds, c.lib.dir, entrystore.New(c.lib.dir, c.now(), c.s), c.opts.AllCategories, c, labels}, nil
+	store := entrystore.New(c.lib.dir, c.now(), c.s)
+	return &view{s.Only(shown), c.lib.dir, store, c.opts.AllCategories, c, labels}, nil
 }
 
 // each calls f for the entries of a list. It returns the continuation, 0 if there are no more.
 func (v *view) each(l greader.List, f func(entry)) (next greader.ID) {
 	wanted := v.selects(l)
 	n := 0
-	for e := range v.within(l.From, l.Before, l.Oldest) {
+	for e := range within(v.Only(v.mayHave(l.Stream)), l.From, l.Before, l.Oldest) {
 		if !wanted(e.Entry) {
 			continue
 		}
@@ -103,6 +102,19 @@ func (v *view) has(s greader.Stream) func(catalog.Entry) bool {
 	return func(catalog.Entry) bool { return false }
 }
 
+// mayHave returns a function that reports whether a feed may have entries of a stream, by the counts of the feed.
+func (v *view) mayHave(s greader.Stream) func(*catalog.Feed) bool {
+	switch {
+	case s.Kind == greader.Feed:
+		feed := v.Feed(v.feedOf(s.Name))
+		return func(f *catalog.Feed) bool { return f == feed }
+	case s.Kind == greader.State && s.Name == greader.Starred:
+		starred := catalog.FlagsOf("F")
+		return func(f *catalog.Feed) bool { return f.Flags&starred != 0 }
+	}
+	return func(*catalog.Feed) bool { return true }
+}
+
 // named returns the label of a name, a folder or a flag.
 func (v *view) named(name string, folder bool) (l entrystore.Label, ok bool) {
 	for _, l := range v.ownLabels {
@@ -137,7 +149,7 @@ func (v *view) feedOf(name string) string {
 	name = strings.TrimPrefix(name, hashURN)
 	hashes := []string{name, lektordir.FeedHash(lektordir.NormalizeID(name))}
 	for _, hash := range hashes {
-		if f := v.Feed(hash); f != nil && shown(f) {
+		if v.Feed(hash) != nil {
 			return hash
 		}
 	}
@@ -147,7 +159,7 @@ func (v *view) feedOf(name string) string {
 		}
 	}
 	public := ""
-	for _, f := range v.feeds {
+	for _, f := range v.Feeds {
 		url := f.About.URL
 		if url = lektordir.NormalizeID(url); url != "" && url == name {
 			return f.Hash
@@ -183,7 +195,7 @@ func allFolders(f *catalog.Feed) []string {
 // own.
 func (v *view) feedsIn(folder string, folders func(*catalog.Feed) []string) map[*catalog.Feed]bool {
 	is, found := sameFolder(folder), map[*catalog.Feed]bool{}
-	for _, f := range v.feeds {
+	for _, f := range v.Feeds {
 		if slices.ContainsFunc(folders(f), is) {
 			found[f] = true
 		}
@@ -210,7 +222,7 @@ func folderKey(folder string) string {
 // folderNames returns the names of all folders that clients see by key: of several spellings the first one.
 func (v *view) folderNames() map[string]string {
 	names := map[string]string{}
-	for _, f := range v.feeds {
+	for _, f := range v.Feeds {
 		for _, folder := range v.folders(f) {
 			key := folderKey(folder)
 			if old, ok := names[key]; key != "" && (!ok || folder < old) {

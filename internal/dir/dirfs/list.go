@@ -238,7 +238,9 @@ func (d *Dir) lookInto(feed string, cur bool, l *Listing) (look, error) {
 			l.Bad = append(l.Bad, BadName{rel + "/" + base, reason})
 			continue
 		}
-		n.Mtime = Mtime(at.path+"/"+base, n.Unique)
+		if !entryname.Timed(n.Unique) {
+			n.Mtime = Mtime(at.path+"/"+base, n.Unique)
+		}
 		l.Names = append(l.Names, n)
 	}
 	return at, err

@@ -16,9 +16,9 @@ import (
 // dated returns a version of the entry "e", updated on a day of January 2020, or without dates if day
 // is 0.
 func dated(text string, day int) feedconv.Entry {
-	e := feedconv.Entry{ID: "e", GUID: "e", Title: text, Content: text, ContentType: "text/plain"}
+	e := feedconv.Entry{ID: "e", GUID: "e", Title: text, Content: text, Type: "text/plain"}
 	if day > 0 {
-		e.Published = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+		e.PubDate = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 		e.Updated = time.Date(2020, 1, day, 0, 0, 0, 0, time.UTC)
 	}
 	return e
@@ -106,7 +106,7 @@ func TestTwiceInOneDocument(t *testing.T) {
 func TestRanked(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	entry := func(n int, guid string) feedconv.Entry {
-		return feedconv.Entry{ID: guid, GUID: guid, Link: fmt.Sprint("http://x.example/", n), Title: fmt.Sprint(n), Content: "c", ContentType: "text/plain"}
+		return feedconv.Entry{ID: guid, GUID: guid, Link: fmt.Sprint("http://x.example/", n), Title: fmt.Sprint(n), Content: "c", Type: "text/plain"}
 	}
 	wo.fetch(entry(1, "a"), entry(2, "b"), entry(3, "c"))
 	changed := entry(1, "a")
@@ -178,7 +178,7 @@ func TestKeep(t *testing.T) {
 // guid since.
 func TestArrived(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateAlways)
-	e := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain", Published: time.Unix(1600000000, 0)}
+	e := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", Type: "text/plain", PubDate: time.Unix(1600000000, 0)}
 	wo.fetch(e)
 	refs, err := wo.d.List(t.Context(), lektordir.ListOptions{})
 	if err != nil || len(refs) != 1 {
@@ -188,7 +188,7 @@ func TestArrived(t *testing.T) {
 	changed, renumbered := e, e
 	changed.Content = "d"
 	renumbered.ID, renumbered.GUID = "h", "h"
-	other := feedconv.Entry{ID: "o", GUID: "o", Link: "http://x.example/2", Title: "O", ContentType: "text/plain"}
+	other := feedconv.Entry{ID: "o", GUID: "o", Link: "http://x.example/2", Title: "O", Type: "text/plain"}
 	wo.fetch(changed)
 	wo.readAll()
 	for what, doc := range map[string]feedconv.Entry{"as it is": changed, "as it was": e, "changed once more": {ID: "g", GUID: "g", Title: "X"}, "by another guid": renumbered} {
@@ -211,7 +211,7 @@ func TestArrived(t *testing.T) {
 // If a document may have an entry that the transaction has staged already, StageWith returns
 // ErrOverlap, and the next transaction can stage the document.
 func TestNoOverlap(t *testing.T) {
-	base := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", ContentType: "text/plain", Published: time.Unix(1600000000, 0)}
+	base := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", Type: "text/plain", PubDate: time.Unix(1600000000, 0)}
 	with := func(change func(*feedconv.Entry)) feedconv.Entry {
 		e := base
 		change(&e)

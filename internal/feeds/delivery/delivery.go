@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"net/mail"
-	"strings"
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
@@ -15,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/dir/stage"
 	"github.com/lektordir/lektor/internal/files/textfile"
 	"github.com/lektordir/lektor/lektordir"
+	"github.com/lektordir/lektor/lektordir/fromfeed"
 )
 
 // On returns a transaction in which documents are staged, with the dates of the entries in d.
@@ -126,8 +125,8 @@ func document(f *feedconv.Feed, p lektordir.Policy, article func(i int) (Article
 // it is written.
 func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 	text := e.Content
-	if textfile.IsText(e.ContentType) {
-		text = feedconv.PlainText(text, e.ContentType)
+	if textfile.IsText(e.Type) {
+		text = feedconv.PlainText(text, e.Type)
 	}
 	var enclosures []string
 	for _, enc := range e.Enclosures {
@@ -135,10 +134,10 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 	}
 	return stage.Item{
 		GUID: e.GUID, Title: e.Title, Link: e.Link,
-		PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
+		PubDate: e.PubDate, PubDateRaw: e.PubDateRaw, Updated: e.Updated,
 		Text: text, Enclosures: enclosures,
 		Files: func(replaces string) iter.Seq2[string, []byte] {
-			to := entryOf(e)
+			to := fromfeed.Entry(e)
 			if revise != nil {
 				revise(to)
 			}
@@ -147,81 +146,6 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 			return to.Files()
 		},
 	}
-}
-
-// entryOf returns an entry of a document in the form of a lektor-dir.
-func entryOf(e *feedconv.Entry) *lektordir.Entry {
-	to := &lektordir.Entry{
-		Title: e.Title, ID: e.ID, Type: e.ContentType, Link: e.Link,
-		PubDate: e.Published, PubDateRaw: e.PublishedRaw, Updated: e.Updated,
-		Categories: e.Categories, Comments: e.Comments,
-
-		Content: []byte(e.Content),
-		// The extra summary has no type, so it is text.
-		Summary:      feedconv.PlainText(e.Summary, e.SummaryType),
-		Author:       strings.Join(persons(e.Authors), ", "),
-		Contributors: persons(e.Contributors),
-		People: append(people(lektordir.RoleAuthor, e.Authors),
-			people(lektordir.RoleContributor, e.Contributors)...),
-		Image: e.Image, Language: e.Language, Rights: e.Rights,
-		Duration: e.Duration, Episode: e.Episode, Season: e.Season,
-	}
-	for _, c := range e.Terms {
-		to.Terms = append(to.Terms, lektordir.Category(c))
-	}
-	for _, l := range e.Links {
-		to.Relations = append(to.Relations, lektordir.Relation{Rel: l.Rel, URL: l.Href, Type: l.Type, Title: l.Title})
-	}
-	for _, r := range e.InReplyTo {
-		to.InReplyTo = append(to.InReplyTo, lektordir.ReplyTo{Ref: r.Ref, URL: r.Href, Type: r.Type, Source: r.Source})
-	}
-	if e.Source != nil {
-		s := e.Source
-		to.People = append(to.People, inRole(lektordir.RoleSource, s.Authors)...)
-		to.Source = lektordir.Source{
-			ID: s.ID, Title: s.Title, Link: s.Link, URL: s.URL, Updated: s.Updated,
-			Copyright: s.Copyright, Image: s.Image, Description: s.Description,
-		}
-	}
-	for _, enc := range e.Enclosures {
-		to.Enclosures = append(to.Enclosures, lektordir.Enclosure{URL: enc.URL, Type: enc.Type, Length: enc.Length})
-	}
-	return to
-}
-
-// people returns persons with a role. It returns none if there is only one person, and the text of
-// that person, as in the file author, has all that is known.
-func people(role string, list []feedconv.Person) []lektordir.Person {
-	if len(list) == 1 && list[0].URL == "" && (list[0].Email == "" || isAddress(list[0])) {
-		return nil
-	}
-	return inRole(role, list)
-}
-
-// isAddress reports whether the text of a person is a mail address with the same name and address.
-func isAddress(p feedconv.Person) bool {
-	a, err := mail.ParseAddress(p.String())
-	return err == nil && a.Name == p.Name && a.Address == p.Email
-}
-
-// inRole returns persons with a role.
-func inRole(role string, list []feedconv.Person) []lektordir.Person {
-	out := make([]lektordir.Person, len(list))
-	for i, p := range list {
-		out[i] = lektordir.Person{Role: role, Name: p.Name, Email: p.Email, URL: p.URL}
-	}
-	return out
-}
-
-// persons returns the texts of persons, without empty ones.
-func persons(list []feedconv.Person) []string {
-	var out []string
-	for _, p := range list {
-		if s := p.String(); s != "" {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // StageImported stages entries that are imported from another reader, the newest first. byLink

@@ -134,8 +134,8 @@ func (wo *world) removeAll() {
 
 func entry(guid, content string) feedconv.Entry {
 	return feedconv.Entry{
-		ID: cmp.Or(guid, "urn:x"), GUID: guid, Link: "http://example.com/" + guid, Title: guid, Content: content, ContentType: "text/html",
-		Published: time.Unix(1600000000, 0).UTC(),
+		ID: cmp.Or(guid, "urn:x"), GUID: guid, Link: "http://example.com/" + guid, Title: guid, Content: content, Type: "text/html",
+		PubDate: time.Unix(1600000000, 0).UTC(),
 	}
 }
 
@@ -221,7 +221,7 @@ func TestWhatCountsAsChanged(t *testing.T) {
 	}{
 		"markup":      {func(e *feedconv.Entry) { e.Content = "<div class=x>Hello,\n\n <i>world</i></div>" }, false},
 		"white space": {func(e *feedconv.Entry) { e.Content = "  <p>Hello,   <b>world</b> </p>\n" }, false},
-		"date":        {func(e *feedconv.Entry) { e.Published = e.Published.Add(time.Hour) }, false},
+		"date":        {func(e *feedconv.Entry) { e.PubDate = e.PubDate.Add(time.Hour) }, false},
 		"categories":  {func(e *feedconv.Entry) { e.Categories = []string{"new"} }, false},
 		"text":        {func(e *feedconv.Entry) { e.Content = "<p>Hello, <b>World</b></p>" }, true},
 		"title":       {func(e *feedconv.Entry) { e.Title = "other" }, true},
@@ -290,7 +290,7 @@ func TestNotRenumbered(t *testing.T) {
 	for name, change := range map[string]func(*feedconv.Entry){
 		"title":   func(e *feedconv.Entry) { e.Title = "x" },
 		"content": func(e *feedconv.Entry) { e.Content = "x" },
-		"date":    func(e *feedconv.Entry) { e.Published = e.Published.Add(1e9) },
+		"date":    func(e *feedconv.Entry) { e.PubDate = e.PubDate.Add(1e9) },
 		"link":    func(e *feedconv.Entry) { e.Link = "x" },
 	} {
 		wo := newWorld(t, lektordir.UpdateNew)
@@ -485,10 +485,10 @@ func TestEntry(t *testing.T) {
 	e := entry("a", "<p>A</p>")
 	e.Authors = []feedconv.Person{{Name: "A", Email: "a@b"}, {Name: "B"}}
 	e.Summary, e.SummaryType = "<b>short</b> &amp; sweet", "text/html"
-	e.Updated = e.Published
+	e.Updated = e.PubDate
 	e.Enclosures = []feedconv.Enclosure{{URL: "u", Type: "t", Length: -1}}
 	later := e
-	later.GUID, later.Updated = "b", e.Published.Add(time.Second)
+	later.GUID, later.Updated = "b", e.PubDate.Add(time.Second)
 	res := wo.fetch(later, e)
 	got, err := wo.d.ReadEntry(lektordir.Ref{Feed: hash, Unique: res.New[0]}, lektordir.AllFields)
 	if err != nil || got.Author != "A <a@b>, B" || got.Summary != "short & sweet" || !got.Updated.IsZero() || got.Enclosures[0].Length != -1 || got.Type != "text/html" {

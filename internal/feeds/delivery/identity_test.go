@@ -25,7 +25,7 @@ func changed(e feedconv.Entry, changes ...func(*feedconv.Entry)) feedconv.Entry 
 func guid(s string) func(*feedconv.Entry)  { return func(e *feedconv.Entry) { e.GUID, e.ID = s, s } }
 func link(s string) func(*feedconv.Entry)  { return func(e *feedconv.Entry) { e.Link = s } }
 func title(s string) func(*feedconv.Entry) { return func(e *feedconv.Entry) { e.Title = s } }
-func undated(e *feedconv.Entry)            { e.Published = time.Time{} }
+func undated(e *feedconv.Entry)            { e.PubDate = time.Time{} }
 func encl(urls ...string) func(*feedconv.Entry) {
 	return func(e *feedconv.Entry) {
 		e.Enclosures = nil
@@ -81,7 +81,7 @@ func TestGuidsOfTheirOwn(t *testing.T) {
 		want int
 	}{
 		"undated":                          {alike(undated), 3},
-		"undated, with an unparsed date":   {alike(undated, func(e *feedconv.Entry) { e.PublishedRaw = "Invalid Date" }), 3},
+		"undated, with an unparsed date":   {alike(undated, func(e *feedconv.Entry) { e.PubDateRaw = "Invalid Date" }), 3},
 		"undated, other enclosures":        {audio, 3},
 		"undated, equal enclosures":        {alike(undated, encl("https://r.example/a.mp3")), 1},
 		"dated, alone in their documents":  {alike(), 1},
@@ -100,7 +100,7 @@ func TestGuidsOfTheirOwn(t *testing.T) {
 		"all alike but for the guids":      {[][]feedconv.Entry{same, same2}, 4},
 		"alike, some stay":                 {[][]feedconv.Entry{same, {same2[0], same2[1], same2[2], same[3]}}, 7},
 		"alike but for the enclosures":     {[][]feedconv.Entry{{changed(news, encl("http://a/1")), changed(news, encl("http://a/2"))}, {changed(news, encl("http://a/2")), changed(news, encl("http://a/1"))}}, 2},
-		"a link blog":                      {[][]feedconv.Entry{{changed(news, guid("1"), link("http://other.example/"))}, {changed(news, guid("2"), link("http://other.example/"), func(e *feedconv.Entry) { e.Published = e.Published.Add(time.Hour) })}}, 2},
+		"a link blog":                      {[][]feedconv.Entry{{changed(news, guid("1"), link("http://other.example/"))}, {changed(news, guid("2"), link("http://other.example/"), func(e *feedconv.Entry) { e.PubDate = e.PubDate.Add(time.Hour) })}}, 2},
 		"microposts": {[][]feedconv.Entry{
 			{changed(news, guid("1"), title(""), link("http://m.example/1")), changed(news, guid("2"), title(""), link("http://m.example/2"))},
 			{changed(news, guid("3"), title(""), link("http://m.example/3")), changed(news, guid("4"), title(""), link("http://m.example/4"))},
@@ -345,7 +345,7 @@ func TestLives(t *testing.T) {
 			for range rnd.IntN(3) {
 				i := len(posts)
 				e := changed(entry("", fmt.Sprint("text ", rnd.IntN(3))), title([]string{"", "News", fmt.Sprint(i)}[rnd.IntN(3)]))
-				e.Published = e.Published.Add(time.Duration(i) * time.Hour)
+				e.PubDate = e.PubDate.Add(time.Duration(i) * time.Hour)
 				if e.Link = ""; links {
 					e.Link = []string{fmt.Sprint("http://s.example/", i), "http://s.example/"}[rnd.IntN(2)]
 				}
@@ -384,7 +384,7 @@ func TestLives(t *testing.T) {
 				}
 				published[i] = true
 				e := scheme(to, p.e)
-				e.Published = e.Published.Add(shift)
+				e.PubDate = e.PubDate.Add(shift)
 				guid(fmt.Sprintf("%s://s.example/?g=%d&p=%d", to, generation, i))(&e)
 				if fixed {
 					guid(fmt.Sprint("urn:", i))(&e)

@@ -17,16 +17,16 @@ import (
 func pinned() []feedconv.Entry {
 	day := time.Date(2024, 5, 6, 7, 8, 9, 0, time.FixedZone("", 7200))
 	return []feedconv.Entry{
-		{GUID: "urn:a", Link: "http://example.com/a", Title: "Änderung", Content: "<p>One,<br>two &amp; <b>thr</b>ee</p>\n<script>no</script>", ContentType: "text/html", Published: day},
-		{Link: "http://example.com/b", Title: "b", Content: "plain  <text>\n\tof lines", ContentType: "text/plain", PublishedRaw: "the other day"},
+		{GUID: "urn:a", Link: "http://example.com/a", Title: "Änderung", Content: "<p>One,<br>two &amp; <b>thr</b>ee</p>\n<script>no</script>", Type: "text/html", PubDate: day},
+		{Link: "http://example.com/b", Title: "b", Content: "plain  <text>\n\tof lines", Type: "text/plain", PubDateRaw: "the other day"},
 		{Title: "c", Content: "neither guid nor link"},
-		{GUID: "urn:d", Link: "http://example.com/d1", Title: "d1", Content: "d", ContentType: "text/html"},
-		{GUID: "urn:d", Link: "http://example.com/d2", Title: "d2", Content: "d", ContentType: "text/html"},
+		{GUID: "urn:d", Link: "http://example.com/d1", Title: "d1", Content: "d", Type: "text/html"},
+		{GUID: "urn:d", Link: "http://example.com/d2", Title: "d2", Content: "d", Type: "text/html"},
 		{GUID: "urn:e", Link: "http://example.com/e", Title: "e1", Content: "e"},
 		{GUID: "urn:e", Link: "http://example.com/e", Title: "e2", Content: "e"},
 		{Link: "http://example.com/f", Title: "f1", Content: "f"},
 		{Link: "http://example.com/f", Title: "f2", Content: "f"},
-		{GUID: "urn:g", Title: "g", Content: "\x00\x01  bytes  ", ContentType: "image/png"},
+		{GUID: "urn:g", Title: "g", Content: "\x00\x01  bytes  ", Type: "image/png"},
 	}
 }
 
@@ -99,7 +99,7 @@ func TestTextOfOthers(t *testing.T) {
 	for i, content := range contents {
 		for _, mimeType := range []string{"text/html", "application/xhtml+xml", "text/plain", "", "image/png"} {
 			id := fmt.Sprint("urn:", i, mimeType)
-			doc = append(doc, feedconv.Entry{ID: id, GUID: id, Title: content, Content: content, ContentType: mimeType})
+			doc = append(doc, feedconv.Entry{ID: id, GUID: id, Title: content, Content: content, Type: mimeType})
 			own = append(own, lektordir.Entry{ID: id, Title: content, Content: []byte(content), Type: mimeType})
 		}
 	}

@@ -56,12 +56,12 @@ func TestChangesOfProperties(t *testing.T) {
 		"comments":                  {func(e *feedconv.Entry) { e.Comments = "http://c.example/2" }, false, true},
 		"scheme of comments":        {func(e *feedconv.Entry) { e.Comments = "https://c.example/1" }, false, false},
 		"summary":                   {func(e *feedconv.Entry) { e.Summary = "short" }, false, true},
-		"date":                      {func(e *feedconv.Entry) { e.Published = e.Published.Add(time.Hour) }, false, true},
+		"date":                      {func(e *feedconv.Entry) { e.PubDate = e.PubDate.Add(time.Hour) }, false, true},
 		"date goes":                 {undated, false, true},
-		"updated":                   {func(e *feedconv.Entry) { e.Updated = e.Published.Add(time.Hour) }, false, true},
+		"updated":                   {func(e *feedconv.Entry) { e.Updated = e.PubDate.Add(time.Hour) }, false, true},
 		"markup":                    {func(e *feedconv.Entry) { e.Content = "<p>A</p>" }, false, false},
-		"the source's date":         {func(e *feedconv.Entry) { e.Source = &feedconv.Source{Title: "S", Updated: e.Published} }, false, false},
-		"a date, and text":          {func(e *feedconv.Entry) { e.Content, e.Published = "B", e.Published.Add(time.Hour) }, true, true},
+		"the source's date":         {func(e *feedconv.Entry) { e.Source = &feedconv.Source{Title: "S", Updated: e.PubDate} }, false, false},
+		"a date, and text":          {func(e *feedconv.Entry) { e.Content, e.PubDate = "B", e.PubDate.Add(time.Hour) }, true, true},
 		"an author, scheme of link": {func(e *feedconv.Entry) { e.Authors, e.Link = nil, "https://example.com/a" }, false, true},
 	} {
 		for _, policy := range []lektordir.Policy{lektordir.UpdateNew, lektordir.UpdateAlways, lektordir.UpdateNever} {
@@ -123,7 +123,7 @@ func TestReplacedProperties(t *testing.T) {
 	fetch(changed(base, func(e *feedconv.Entry) { e.Categories = []string{"x", "new"} }))
 	e := wo.read()
 	if !slices.Equal(e.Categories, []string{"x", "new"}) || e.Comments != base.Comments || string(e.Content) != string(article.HTML) ||
-		string(e.FeedContent) != base.Content || e.FullText.URL != article.URL || e.ID != "a" || e.Title != "a" || e.Replaces != old || !e.PubDate.Equal(base.Published) {
+		string(e.FeedContent) != base.Content || e.FullText.URL != article.URL || e.ID != "a" || e.Title != "a" || e.Replaces != old || !e.PubDate.Equal(base.PubDate) {
 		t.Errorf("%+v", e)
 	}
 	if problems := wo.check(); len(problems) > 0 {
@@ -154,20 +154,20 @@ func TestFiftyFetches(t *testing.T) {
 		renames int // of the 50 fetches
 	}{
 		"nothing":        {func(int, int, *feedconv.Entry) {}, 0},
-		"all dates move": {func(f, _ int, e *feedconv.Entry) { e.Published = e.Published.Add(time.Duration(f) * time.Hour) }, 0},
-		"all move once":  {func(f, _ int, e *feedconv.Entry) { e.Published = e.Published.Add(time.Duration(f/25) * time.Hour) }, 0},
+		"all dates move": {func(f, _ int, e *feedconv.Entry) { e.PubDate = e.PubDate.Add(time.Duration(f) * time.Hour) }, 0},
+		"all move once":  {func(f, _ int, e *feedconv.Entry) { e.PubDate = e.PubDate.Add(time.Duration(f/25) * time.Hour) }, 0},
 		"most move": {func(f, i int, e *feedconv.Entry) {
-			e.Published = e.Published.Add(time.Duration(f*min(i/4, 1)) * time.Hour)
+			e.PubDate = e.PubDate.Add(time.Duration(f*min(i/4, 1)) * time.Hour)
 		}, 0},
-		"all are dates of the update": {func(f, _ int, e *feedconv.Entry) { e.Updated = e.Published.Add(time.Duration(f) * time.Hour) }, 0},
+		"all are dates of the update": {func(f, _ int, e *feedconv.Entry) { e.Updated = e.PubDate.Add(time.Duration(f) * time.Hour) }, 0},
 		"one moves at each fetch": {func(f, i int, e *feedconv.Entry) {
-			e.Published = e.Published.Add(time.Duration(f*(1-min(i, 1))) * time.Hour)
+			e.PubDate = e.PubDate.Add(time.Duration(f*(1-min(i, 1))) * time.Hour)
 		}, 1},
 		"one is corrected, and back": {func(f, i int, e *feedconv.Entry) {
-			e.Published = e.Published.Add(time.Duration(f/25%2*(1-min(i, 1))) * time.Hour)
+			e.PubDate = e.PubDate.Add(time.Duration(f/25%2*(1-min(i, 1))) * time.Hour)
 		}, 2},
 		"all move, one gets an author": {func(f, i int, e *feedconv.Entry) {
-			e.Published = e.Published.Add(time.Duration(f) * time.Hour)
+			e.PubDate = e.PubDate.Add(time.Duration(f) * time.Hour)
 			if i == 0 && f >= 20 {
 				e.Authors = []feedconv.Person{{Name: "Ann"}}
 			}

@@ -43,9 +43,9 @@ func PushOf(clouds []feedconv.Cloud, links []feedconv.Link) Push {
 	for _, l := range links {
 		switch strings.ToLower(l.Rel) {
 		case "hub":
-			p.Hubs = append(p.Hubs, OneField(l.Href))
+			p.Hubs = append(p.Hubs, OneField(l.URL))
 		case "self":
-			p.Self = append(p.Self, OneField(l.Href))
+			p.Self = append(p.Self, OneField(l.URL))
 		}
 	}
 	return p

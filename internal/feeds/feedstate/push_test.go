@@ -34,7 +34,7 @@ func TestPushRoundTrip(t *testing.T) {
 	d, hash := openFeed(t)
 	p := PushOf(
 		[]feedconv.Cloud{{Domain: "c.example", Port: 5337, Path: "/please\tNotify\n", Protocol: "http-post"}, {Domain: "d.example", Path: "/RPC2", RegisterProcedure: "x", Protocol: "xml-rpc"}},
-		[]feedconv.Link{{Rel: "HUB", Href: "http://h.example/\x00"}, {Rel: "alternate", Href: "http://a.example/"}, {Rel: "self", Href: "http://a.example/feed"}, {Rel: "self", Href: "http://a.example/2"}},
+		[]feedconv.Link{{Rel: "HUB", URL: "http://h.example/\x00"}, {Rel: "alternate", URL: "http://a.example/"}, {Rel: "self", URL: "http://a.example/feed"}, {Rel: "self", URL: "http://a.example/2"}},
 	)
 	if err := p.Write(d, hash); err != nil {
 		t.Fatal(err)

@@ -11,20 +11,31 @@ import (
 )
 
 func collect(t *testing.T) (context.Context, *Events) {
+	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithCancel(timeout(t))
 	w := Collect(ctx, 0, func(s string) { t.Skip(s) }, nil)
 	t.Cleanup(func() {
 		cancel()
 		w.Wait()
-		if _, err := os.Stat(filepath.Dir(w.settling.file)); w.settling.file != "" && err == nil {
-			t.Errorf("%s is left", w.settling.file)
+		if left := private(t); len(left) > 0 {
+			t.Errorf("%s are left", left)
 		}
 	})
 	return ctx, w
 }
 
-// TestSettle: what changed before Settle was called can be taken after it, also if a service removed the
-// private files meanwhile.
+// private returns the private files of watchers that have a name.
+func private(t *testing.T) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "lektor-watch-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// TestSettle: what changed before Settle was called can be taken after it, also if an earlier call was given
+// up. A kill leaves no file.
 func TestSettle(t *testing.T) {
 	ctx, w := collect(t)
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
@@ -44,11 +55,13 @@ func TestSettle(t *testing.T) {
 		if taken := w.Take(); !taken[dir] || len(taken) != 1 {
 			t.Fatalf("%d: %v are taken, want %s", i, taken, dir)
 		}
-		switch i % 50 {
-		case 7:
-			os.Remove(w.settling.file)
-		case 17:
-			os.RemoveAll(filepath.Dir(w.settling.file))
+		if left := private(t); unlinks && len(left) > 0 {
+			t.Fatalf("%s would be left by a kill", left)
+		}
+		if i%10 == 7 {
+			given, up := context.WithCancel(ctx)
+			up()
+			_ = w.Settle(given)
 		}
 	}
 }

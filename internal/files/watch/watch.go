@@ -7,7 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -64,12 +64,11 @@ type Events struct {
 	ended    chan struct{} // closed when no more events are read
 }
 
-// settling is what [Events.Settle] waits with. file and arrived change under the locks of both.
+// settling is what [Events.Settle] waits with. Both fields change under the locks of settling and of Events.
 type settling struct {
 	sync.Mutex
-	file    string        // the last name of the file that it renames, in a private directory
-	number  int           // of that name
-	arrived chan struct{} // closed when the event of that name has come
+	file    *os.File      // a private file, to which it writes
+	arrived chan struct{} // closed when the event of the last write has come
 }
 
 // Collect starts to collect events, see [Guarded]. If poll is 0, it does not poll.
@@ -112,17 +111,17 @@ func (w *Events) Watches(dir string) bool {
 // patience is how long Settle waits for its event.
 const patience = 5 * time.Second
 
-// Settle waits until all changes that ended before the call can be taken. For this it renames a file in a
-// private directory and waits for the event of that: the kernel has one queue of events, in their
-// order. If the queue overflows, or the event does not come, any directory may have changed. If changes are
-// not reported, see [Events.Polling], it does not wait.
+// Settle waits until all changes that ended before the call can be taken. For this it writes to a private
+// file and waits for the event of that: the kernel has one queue of events, in their order. If the queue
+// overflows, or the event does not come, any directory may have changed. If changes are not reported, see
+// [Events.Polling], it does not wait.
 func (w *Events) Settle(ctx context.Context) error {
 	if w.Polling() {
 		return nil
 	}
 	w.settling.Lock()
 	defer w.settling.Unlock()
-	arrived, err := w.rename()
+	arrived, err := w.write()
 	if err != nil {
 		w.fallBack(err)
 		w.mark("")
@@ -132,42 +131,52 @@ func (w *Events) Settle(ctx context.Context) error {
 	defer late.Stop()
 	select {
 	case <-arrived:
+		return nil
 	case <-late.C:
 		w.mark("")
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		err = context.Cause(ctx)
 	case <-w.ctx.Done():
-		return context.Cause(w.ctx)
+		err = context.Cause(w.ctx)
 	}
-	return nil
+	w.settling.close()
+	w.mu.Lock()
+	w.settling.file = nil // the event of this write is not that of a later one
+	w.mu.Unlock()
+	return err
 }
 
-// rename renames the private file. It makes the directory if it is missing: a service that cleans up may
-// have removed it.
-func (w *Events) rename() (arrived chan struct{}, err error) {
-	s := &w.settling
-	old := s.file
-	for try := 0; ; try++ {
-		if try > 0 {
-			dir, err := os.MkdirTemp("", "lektor-watch-")
-			if err == nil {
-				err = w.fs.Add(dir)
-			}
-			if err != nil {
-				return nil, err
-			}
-			old = dir + "/0"
-			if err := os.WriteFile(old, nil, 0o600); err != nil {
-				return nil, err
-			}
+// write writes to the private file, which it makes if there is none.
+func (w *Events) write() (arrived chan struct{}, err error) {
+	f := w.settling.file
+	if f == nil {
+		if f, err = os.CreateTemp("", "lektor-watch-"); err != nil {
+			return nil, err
 		}
-		arrived = make(chan struct{})
-		w.mu.Lock()
-		s.number++
-		s.file, s.arrived = filepath.Join(filepath.Dir(old), strconv.Itoa(s.number)), arrived
-		w.mu.Unlock()
-		if err := os.Rename(old, s.file); err == nil || try > 0 {
-			return arrived, err
+		err = w.fs.Add(f.Name())
+		if err != nil || unlinks {
+			_ = os.Remove(f.Name()) // so that a kill leaves nothing
+		}
+	}
+	arrived = make(chan struct{})
+	w.mu.Lock()
+	w.settling.file, w.settling.arrived = f, arrived
+	w.mu.Unlock()
+	if err == nil {
+		_, err = f.WriteAt([]byte{0}, 0)
+	}
+	return arrived, err
+}
+
+// unlinks is set if the system reports changes of a file without a name.
+const unlinks = runtime.GOOS == "linux"
+
+// close closes the private file.
+func (s *settling) close() {
+	if s.file != nil {
+		_ = s.file.Close()
+		if !unlinks {
+			_ = os.Remove(s.file.Name())
 		}
 	}
 }
@@ -264,9 +273,7 @@ func (w *Events) read(ctx context.Context) {
 		w.fs.Close()
 		w.settling.Lock()
 		defer w.settling.Unlock()
-		if w.settling.file != "" {
-			_ = os.RemoveAll(filepath.Dir(w.settling.file))
-		}
+		w.settling.close()
 	}()
 	for {
 		select {
@@ -277,7 +284,7 @@ func (w *Events) read(ctx context.Context) {
 				return
 			}
 			if ev.Op&(fsnotify.Create|fsnotify.Rename|fsnotify.Remove|fsnotify.Write|fsnotify.Chmod) != 0 {
-				w.happened(ev.Name)
+				w.happened(ev)
 			}
 		case err, ok := <-w.fs.Errors:
 			if !ok {
@@ -296,11 +303,12 @@ func (w *Events) Lost() {
 	w.release()
 }
 
-// happened records that something happened to a name in a watched directory.
-func (w *Events) happened(name string) {
-	dir := filepath.Dir(name)
+// happened records that something happened to a name in a watched directory, or to the private file.
+func (w *Events) happened(ev fsnotify.Event) {
+	name, dir := ev.Name, filepath.Dir(ev.Name)
 	w.mu.Lock()
-	awaited, of, itself := name == w.settling.file, w.added[dir], w.added[name]
+	awaited := w.settling.file != nil && name == w.settling.file.Name() && ev.Op.Has(fsnotify.Write)
+	of, itself := w.added[dir], w.added[name]
 	w.mu.Unlock()
 	if awaited {
 		w.release()

@@ -87,9 +87,9 @@ func (g *Group) Wait() error {
 	return err
 }
 
-// batch is the number of calls of [ForEach] in a goroutine. A goroutine for each call would cost
+// mostCalls is the maximum number of calls of [ForEach] in a goroutine. A goroutine for each call would cost
 // more than a cheap call.
-const batch = 32
+const mostCalls = 32
 
 // serialFor is how long [ForEach] works without other goroutines. Cheap calls finish within
 // it, before another processor would wake up.
@@ -103,6 +103,7 @@ func ForEach(ctx context.Context, n int, f func(int)) error {
 		f(done)
 	}
 	g := New()
+	batch := min(max((n-done)/(4*Size()), 1), mostCalls) // few expensive calls need all processors too
 	for from := done; from < n && ctx.Err() == nil; from += batch {
 		g.Go(func() error {
 			for i := from; i < min(from+batch, n) && ctx.Err() == nil; i++ {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestPanic: a panic of a goroutine reaches the waiting goroutine after the other goroutines have
@@ -88,5 +89,29 @@ func TestForEach(t *testing.T) {
 	})
 	if !errors.Is(err, why) || calls.Load() > 10_000 {
 		t.Errorf("ForEach = %v after %d calls, want %v after some 100", err, calls.Load(), why)
+	}
+}
+
+// TestFewCalls: a few calls that take long are made on all processors.
+func TestFewCalls(t *testing.T) {
+	if Size() < 2 {
+		t.Skip("one processor")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	meet := make(chan struct{})
+	if err := ForEach(ctx, 1+2*Size(), func(i int) {
+		if i == 0 {
+			for begun := time.Now(); time.Since(begun) < serialFor; {
+			}
+			return
+		}
+		select { // each of the others ends only while another is running
+		case meet <- struct{}{}:
+		case <-meet:
+		case <-ctx.Done():
+		}
+	}); err != nil {
+		t.Error(err)
 	}
 }

@@ -16,14 +16,14 @@ func sample() *feedconv.Feed {
 	day := time.Date(2020, 1, 2, 3, 4, 5, 6, time.UTC)
 	return &feedconv.Feed{
 		ID: "https://e/i", Title: "</title><entry>", Link: "https://e/", Archive: true, Updated: day,
-		Links: []feedconv.Link{{Rel: "self", Href: "https://e/archive-0001"}, {Rel: "current", Href: "https://e/i?a&b"}, {Rel: "prev-archive", Href: "https://e/0"}},
+		Links: []feedconv.Link{{Rel: "self", URL: "https://e/archive-0001"}, {Rel: "current", URL: "https://e/i?a&b"}, {Rel: "prev-archive", URL: "https://e/0"}},
 		Entries: []feedconv.Entry{
 			{
-				ID: "urn:1", Title: "<id>a</id>", Content: `<audio><source src="x"/></audio><source>y</source>`, ContentType: "application/xhtml+xml", Published: day, Updated: day.Add(time.Hour),
+				ID: "urn:1", Title: "<id>a</id>", Content: `<audio><source src="x"/></audio><source>y</source>`, Type: "application/xhtml+xml", PubDate: day, Updated: day.Add(time.Hour),
 				Language: "fr", Categories: []string{"c"}, Duration: time.Minute, Source: &feedconv.Source{ID: "urn:s", Title: "S", URL: "https://s/"},
 				Authors: []feedconv.Person{{Name: "<updated>"}}, Enclosures: []feedconv.Enclosure{{URL: "https://e/m", Type: "a/b", Length: 1}},
 			},
-			{ID: "2", Title: "<guid>", Content: "plain", ContentType: "text/plain", Published: day, Updated: day, Source: &feedconv.Source{URL: "https://s/"}},
+			{ID: "2", Title: "<guid>", Content: "plain", Type: "text/plain", PubDate: day, Updated: day, Source: &feedconv.Source{URL: "https://s/"}},
 		},
 	}
 }
@@ -75,7 +75,7 @@ func TestRead(t *testing.T) {
 			for name, change := range map[string]func(*feedconv.Entry){
 				"title":   func(e *feedconv.Entry) { e.Title += "!" },
 				"content": func(e *feedconv.Entry) { e.Content = strings.ReplaceAll(e.Content, "a", "b") },
-				"date":    func(e *feedconv.Entry) { e.Published = e.Published.Add(time.Second) },
+				"date":    func(e *feedconv.Entry) { e.PubDate = e.PubDate.Add(time.Second) },
 			} {
 				if alone(change) == e.Digest {
 					t.Errorf("%s: entry %d is the same version when %s changes", format, i, name)
@@ -119,7 +119,7 @@ func TestWithNext(t *testing.T) {
 		}
 		// The document has the same links as one that was encoded with the link.
 		f := sample()
-		f.Links = append(f.Links, feedconv.Link{Rel: "next-archive", Href: `https://e/?a=1&b="2"`})
+		f.Links = append(f.Links, feedconv.Link{Rel: "next-archive", URL: `https://e/?a=1&b="2"`})
 		want, err := feedconv.ParseBytes(encode(t, format, f), feedconv.Options{})
 		got, err2 := feedconv.ParseBytes(data, feedconv.Options{})
 		if err != nil || err2 != nil || len(want.Links) != len(got.Links) || !got.Archive {

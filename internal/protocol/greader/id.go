@@ -31,10 +31,12 @@ const longPrefix = "tag:google.com,2005:reader/item/"
 // Two entries that were delivered in the same microsecond may have the same id.
 func IDOf(unique string, delivered time.Time) ID {
 	seconds := min(max(delivered.Unix(), 0), 1<<32-1)
-	part := hash(unique) % perSecond
+	var part uint64
 	if p, ok := entryname.Split(unique); ok {
 		b, _ := strconv.ParseUint(p.Identity[len(p.Identity)-1:], 16, 64)
 		part = uint64(min(p.Micros, 999_999))*perMicro + b%perMicro
+	} else {
+		part = hash(unique) % perSecond
 	}
 	return max(ID(uint64(seconds)*perSecond+part), 1)
 }

@@ -163,8 +163,8 @@ func is(l feedconv.Link, rel string) bool {
 // href returns the first link with a relation, "" if there is none.
 func (l links) href(rel string) string {
 	for _, link := range l {
-		if is(link, rel) && strings.TrimSpace(link.Href) != "" {
-			return Normal(link.Href)
+		if is(link, rel) && strings.TrimSpace(link.URL) != "" {
+			return Normal(link.URL)
 		}
 	}
 	return ""

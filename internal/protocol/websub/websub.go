@@ -47,7 +47,7 @@ func Links(h textproto.MIMEHeader, base string, links []feedconv.Link) []feedcon
 	has := map[string]bool{}
 	for _, l := range fetch.Links(h, base) {
 		if l.Rel == "hub" || l.Rel == "self" {
-			found = append(found, feedconv.Link{Rel: l.Rel, Href: l.URL})
+			found = append(found, feedconv.Link{Rel: l.Rel, URL: l.URL})
 			has[l.Rel] = true
 		}
 	}

@@ -24,14 +24,14 @@ import (
 func links(list []feedconv.Link) string {
 	var out []string
 	for _, l := range list {
-		out = append(out, l.Rel+" "+l.Href)
+		out = append(out, l.Rel+" "+l.URL)
 	}
 	return strings.Join(out, ", ")
 }
 
 // Section 4: links in header fields come before those in the document.
 func TestDiscoveryOrder(t *testing.T) {
-	doc := []feedconv.Link{{Rel: "hub", Href: "http://doc.example/hub"}, {Rel: "self", Href: "http://doc.example/self"}, {Rel: "next", Href: "n"}}
+	doc := []feedconv.Link{{Rel: "hub", URL: "http://doc.example/hub"}, {Rel: "self", URL: "http://doc.example/self"}, {Rel: "next", URL: "n"}}
 	for _, tc := range []struct {
 		header []string
 		want   string

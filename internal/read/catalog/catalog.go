@@ -81,8 +81,8 @@ type known struct {
 
 // part is a part of a feed that is read at once.
 type part struct {
-	stamps []stamp.Stamp
-	stale  bool // it may have changed since
+	stamps []stamp.Stamp // taken only if changes are not reported
+	stale  bool          // it may have changed since
 }
 
 const (
@@ -162,7 +162,7 @@ func (c *Catalog) Changed() <-chan struct{} { return c.events.Wake() }
 // The directories are watched, from before they are listed. Now waits until the events of all changes
 // before the call have come, and reads the feeds that they are about. If changes are not reported, because
 // other machines may write to the file system or the kernel's limit of watches is reached, Now compares
-// the stamps of all feeds. It also does so if events were lost.
+// the stamps of all feeds. If events were lost, it reads all feeds again.
 //
 // If some feeds cannot be read, Now returns them as they were before, and an error; it tries them again the
 // next time.
@@ -224,14 +224,16 @@ func (c *Catalog) find(ctx context.Context, at int, part Part) error {
 	c.unsure = true
 	changed := c.events.Take()
 	all = all || changed[""] || part.Recheck || part.Enough == nil && c.events.Polling()
+	list := all
 	if c.events.Polling() {
 		for hash := range part.First {
 			if k := c.known[hash]; k != nil {
 				c.touch(k, true, true)
+			} else {
+				list = true // it may have come
 			}
 		}
 	}
-	list := all
 	for dir := range changed {
 		list = !c.touched(dir) || list
 	}
@@ -259,7 +261,7 @@ func (c *Catalog) find(ctx context.Context, at int, part Part) error {
 		needed := make([][2]bool, len(feeds))
 		if err := workers.ForEach(ctx, len(feeds), func(i int) {
 			for p := range needed[i] {
-				needed[i][p] = c.begin(at, feeds[i], p).Needed(feeds[i].parts[p].stamps)
+				needed[i][p] = !c.events.Polling() || c.begin(at, feeds[i], p).Needed(feeds[i].parts[p].stamps)
 			}
 		}); err != nil {
 			return err
@@ -325,9 +327,12 @@ func (c *Catalog) blank(hash string) *Feed {
 	return &Feed{Hash: hash, number: c.numbers.Add(1) - 1, hosts: c.hosts}
 }
 
-// begin begins to read a part of a feed.
+// begin begins to read a part of a feed. It looks at stamps only if changes are not reported.
 func (c *Catalog) begin(at int, k *known, part int) *stamp.Reading {
 	hash := k.feed.Hash
+	if !c.events.Polling() {
+		return c.rule.Begin(at, nil)
+	}
 	if part == names {
 		return c.rule.Begin(at, k.parts[part].stamps, "new/"+hash, "cur/"+hash, "src/"+feedstate.CompletePath(hash))
 	}
@@ -414,16 +419,17 @@ func (c *Catalog) inTurn(ctx context.Context, at int, part Part) ([]*known, erro
 func (c *Catalog) readFeed(ctx context.Context, at int, k *known) error {
 	hash := k.feed.Hash
 	_, dirs := feedstate.AboutPaths(hash)
-	for _, dir := range append(dirs, "new/"+hash, "cur/"+hash, "src/"+path.Dir(feedstate.CompletePath(hash))) {
+	for _, dir := range append(dirs, "src/"+path.Dir(feedstate.CompletePath(hash))) {
 		_ = c.events.Add(c.dir.Join(dir)) // those that are missing come with a change of another
 	}
+	inNew, inCur := c.events.Add(c.dir.Join("new", hash)), c.events.Add(c.dir.Join("cur", hash))
+	k.dirs = inNew == nil || inCur == nil
 	if part := &k.parts[names]; part.stale {
 		reading := c.begin(at, k, names)
 		refs, err := c.dir.List(ctx, lektordir.ListOptions{Feeds: []string{hash}})
 		if err = failure(err); err != nil {
 			return err
 		}
-		k.dirs = reading.Before[0] != stamp.Absent || reading.Before[1] != stamp.Absent
 		k.feed = k.feed.with(refs)
 		if k.feed.gone > len(k.feed.names)/2+orderBlock {
 			blank := c.blank(hash)

@@ -257,6 +257,19 @@ func (w *world) check() {
 	if slices.Reverse(falling); !slices.Equal(rising, falling) {
 		w.Fatalf("rising %q, falling %q", rising, falling)
 	}
+	even := s.Only(func(f *Feed) bool { return f.Shown%2 == 0 })
+	var some []string
+	for key, e := range even.Rising(0, 1<<63) {
+		some = append(some, e.Ref().Path())
+		if found, ok := even.Find(key); !ok || found != e || even.Feed(e.Feed.Hash) != e.Feed {
+			w.Fatalf("%v is found as %v, %v", e, found, ok)
+		}
+	}
+	if want := slices.DeleteFunc(slices.Clone(rising), func(path string) bool {
+		return s.Feed(strings.Split(path, "/")[1]).Shown%2 != 0
+	}); !slices.Equal(some, want) {
+		w.Fatalf("of some feeds\n%q, want\n%q", some, want)
+	}
 	slices.Sort(all)
 	if slices.Sort(rising); !slices.Equal(rising, all) {
 		w.Fatalf("in order\n%q, want\n%q", rising, all)

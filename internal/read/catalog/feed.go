@@ -244,21 +244,29 @@ func (f *Feed) ref(i int) lektordir.Ref {
 	if s&whole != 0 {
 		return f.kept[uint32(i)]
 	}
-	r := lektordir.Ref{Feed: f.Hash, Unique: f.names[i].unique(f.hosts.name(s)), Place: lektordir.New}
+	var b [longest]byte
+	return s.ref(f.Hash, string(f.names[i].append(b[:0], f.hosts.name(s))))
+}
+
+// ref returns the names of an entry, unless these are whole.
+func (s state) ref(feed, unique string) lektordir.Ref {
+	r := lektordir.Ref{Feed: feed, Unique: unique, Place: lektordir.New}
 	if s&inNew == 0 {
 		r.Place, r.Info = lektordir.Cur, "2,"+Flags(s&onlyFlags).String()
 	}
 	return r
 }
 
-func (n name) unique(host string) string { return string(n.append(make([]byte, 0, 96), host)) }
+// longest is the usual maximum length of a unique name.
+const longest = 96
 
-// append appends the unique name.
+// append appends the unique name to b.
 func (n name) append(b []byte, host string) []byte {
 	var id [16]byte
-	digits := strconv.AppendUint(id[:0], n.identity, 16)
-	return entryname.AppendUnique(b, time.UnixMicro(n.micros), int(n.pid), int64(n.seq),
-		"0000000000000000"[len(digits):]+string(digits), host)
+	for i := range id {
+		id[i] = "0123456789abcdef"[n.identity>>(60-4*i)&15]
+	}
+	return entryname.AppendUnique(b, time.UnixMicro(n.micros), int(n.pid), int64(n.seq), string(id[:]), host)
 }
 
 // hosts are the names of hosts in the names of entries.
@@ -306,9 +314,10 @@ func parse(unique string) (n name, host string, ok bool) {
 	if !ok {
 		return name{}, "", false
 	}
-	n = name{micros: entryname.Delivered(unique).UnixMicro(), pid: uint32(p.PID), seq: uint32(p.Seq)}
+	secs, _ := strconv.ParseUint(unique[:strings.IndexByte(unique, '.')], 10, 64)
+	n = name{micros: int64(secs)*1e6 + p.Micros, pid: uint32(p.PID), seq: uint32(p.Seq)}
 	n.identity, _ = strconv.ParseUint(p.Identity, 16, 64)
-	var b [128]byte
+	var b [longest]byte
 	return n, p.Host, string(n.append(b[:0], p.Host)) == unique
 }
 
@@ -357,7 +366,7 @@ func (f *Feed) with(refs []lektordir.Ref) *Feed {
 		if k.odd != "" {
 			s |= odd
 		}
-		if next.states[i] = s; s&odd != 0 || next.ref(i) != r {
+		if next.states[i] = s; s&odd != 0 || s.ref(f.Hash, r.Unique) != r {
 			next.states[i] |= whole
 			if next.kept == nil {
 				next.kept = map[uint32]lektordir.Ref{}

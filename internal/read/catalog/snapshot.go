@@ -40,6 +40,18 @@ func (s *Snapshot) Feed(hash string) *Feed {
 	return nil
 }
 
+// Only returns the snapshot with some of its feeds alone, and their entries.
+func (s *Snapshot) Only(wanted func(*Feed) bool) *Snapshot {
+	some := &Snapshot{Feeds: make([]*Feed, 0, len(s.Feeds)), numbered: make([]*Feed, len(s.numbered)), order: s.order}
+	for _, f := range s.Feeds {
+		if wanted(f) {
+			some.Feeds = append(some.Feeds, f)
+			some.numbered[f.number] = f
+		}
+	}
+	return some
+}
+
 func (s *Snapshot) index(hash string) (i int, ok bool) {
 	return slices.BinarySearchFunc(s.Feeds, hash,
 		func(f *Feed, hash string) int { return strings.Compare(f.Hash, hash) })
@@ -92,22 +104,20 @@ func (s *Snapshot) Rising(from, before uint64) iter.Seq2[uint64, Entry] {
 // Falling is like Rising, but yields the last entry first.
 func (s *Snapshot) Falling(from, before uint64) iter.Seq2[uint64, Entry] {
 	return func(yield func(uint64, Entry) bool) {
-		b, i := s.order.search(before)
-		for ; b >= 0; b-- {
-			if b < len(s.order) {
-				if i < 0 {
-					i = len(s.order[b])
+		last, i := s.order.search(before)
+		for b := min(last, len(s.order)-1); b >= 0; b-- {
+			block := s.order[b]
+			if b == last {
+				block = block[:i]
+			}
+			for _, p := range slices.Backward(block) {
+				if p.key < from {
+					return
 				}
-				for _, p := range slices.Backward(s.order[b][:i]) {
-					if p.key < from {
-						return
-					}
-					if e, ok := s.entry(p); ok && !yield(p.key, e) {
-						return
-					}
+				if e, ok := s.entry(p); ok && !yield(p.key, e) {
+					return
 				}
 			}
-			i = -1
 		}
 	}
 }
@@ -213,9 +223,9 @@ func (o order) add(more []place, less func(a, b place) int) order {
 		}
 		return less(a, b)
 	})
-	var first, rest []place
-	for i, p := range more {
-		if o.has(p.key) || i > 0 && more[i-1].key == p.key {
+	first, rest := more[:0], []place(nil)
+	for _, p := range more {
+		if o.has(p.key) || len(first) > 0 && first[len(first)-1].key == p.key {
 			rest = append(rest, p)
 		} else {
 			first = append(first, p)

@@ -3,7 +3,6 @@
 package undo
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -196,7 +195,12 @@ func (j *journal) close() {
 	if j.moves == 0 {
 		_ = j.log.Remove()
 	}
-	_ = j.log.Close()
+	if j.chain == nil {
+		_ = j.log.Close()
+		return
+	}
+	j.chain.moves = j.moves
+	j.log.Unlock()
 }
 
 // begin creates the journal if it does not exist yet, and removes the journals of older commands.
@@ -224,7 +228,8 @@ func (j *journal) begin() error {
 	path := func(number int64) string {
 		return filepath.Join(dir, strconv.Itoa(os.Getuid())+"."+strconv.FormatInt(number, 10))
 	}
-	if j.chain.has(number, j.client, j.store.Now) && j.resume(path(number)) {
+	if c := j.chain; c.has(number, j.client, j.store.Now) && c.log.Size() <= j.max/2 && c.log.Lock() == nil {
+		j.log, j.moves = c.log, c.moves
 		return nil
 	}
 	for range journalTries {
@@ -237,14 +242,15 @@ func (j *journal) begin() error {
 		if err != nil {
 			return err
 		}
-		if err := log.Append(j.head(j.store.Now)); err != nil {
+		if err := log.Append([]byte(j.command + "\t" + j.store.Now.UTC().Format(time.RFC3339) + "\n")); err != nil {
 			_ = log.Remove()
 			_ = log.Close()
 			return err
 		}
 		j.log = log
 		if j.chain != nil {
-			*j.chain = Chain{number, j.client, j.store.Now}
+			j.chain.Close()
+			*j.chain = Chain{log: log, number: number, client: j.client, began: j.store.Now}
 		}
 		for _, r := range records[min(MaxCommands-1, len(records)):] {
 			_ = os.Remove(r.Path)
@@ -254,35 +260,22 @@ func (j *journal) begin() error {
 	return fmt.Errorf("%s: cannot create a file: other commands took each free number first", dir)
 }
 
-// resume opens the journal of the chain. It returns false if that is locked, large, or gone.
-func (j *journal) resume(path string) bool {
-	log, data, err := filelog.Open(path, filelog.Options{Lock: true, Max: j.max / 2})
-	if err != nil {
-		return false
-	}
-	if bytes.HasPrefix(data, j.head(j.chain.began)) {
-		j.log, j.moves = log, bytes.Count(data, []byte("\n"))-1
-		return true
-	}
-	// Undo has removed it. Another command may have its number since.
-	if len(data) == 0 {
-		_ = log.Remove()
-	}
-	_ = log.Close()
-	return false
-}
-
-// head returns the first line.
-func (j *journal) head(began time.Time) []byte {
-	return []byte(j.command + "\t" + began.UTC().Format(time.RFC3339) + "\n")
-}
-
 // Chain is the journal that several movers of one client write, one after the other, as for the requests of
-// a client of lektor-serve. The zero value has none yet.
+// a client of lektor-serve. The zero value has none yet. The journal stays open, so that it need not be read
+// again, and is locked only by a mover. The caller must call Close.
 type Chain struct {
+	log    *filelog.Log
 	number int64
+	moves  int
 	client string
 	began  time.Time
+}
+
+// Close closes the journal.
+func (c *Chain) Close() {
+	if c.log != nil {
+		_ = c.log.Close()
+	}
 }
 
 // maxChain is the time for which a journal is continued.
@@ -291,7 +284,7 @@ const maxChain = 10 * time.Minute
 // has reports whether the journal with a number, the newest, is that of the chain and its client, who may
 // continue it.
 func (c *Chain) has(newest int64, client string, now time.Time) bool {
-	return c != nil && newest > 0 && c.number == newest && c.client == client && now.Sub(c.began) < maxChain
+	return c != nil && c.log != nil && c.number == newest && c.client == client && now.Sub(c.began) < maxChain
 }
 
 // Record is the journal file of an earlier command.

@@ -255,7 +255,7 @@ func digest(r *entrystore.Record, e *feedconv.Entry) string {
 	add := func(name string, values ...string) { addTo(h, name, values) }
 	add("title", e.Title)
 	add("link", e.Link)
-	add("content", e.ContentType, e.Content)
+	add("content", e.Type, e.Content)
 	add("summary", e.Summary)
 	add("author", own.Author)
 	add("contributors", people(e.Contributors)...)
@@ -267,10 +267,10 @@ func digest(r *entrystore.Record, e *feedconv.Entry) string {
 		add("enclosure", c.URL, c.Type, fmt.Sprint(c.Length))
 	}
 	for _, l := range e.Links {
-		add("link "+l.Rel, l.Href, l.Type, l.Title)
+		add("link "+l.Rel, l.URL, l.Type, l.Title)
 	}
 	for _, c := range e.InReplyTo {
-		add("in-reply-to", c.Ref, c.Href, c.Type, c.Source)
+		add("in-reply-to", c.Ref, c.URL, c.Type, c.Source)
 	}
 	add("rights", e.Rights)
 	add("comments", e.Comments)
@@ -280,7 +280,7 @@ func digest(r *entrystore.Record, e *feedconv.Entry) string {
 		add("podcast", e.Duration.String(), fmt.Sprint(e.Episode), fmt.Sprint(e.Season))
 	}
 	if !own.PubDate.IsZero() { // else it is that of the delivery
-		add("dates", e.Published.UTC().Format(time.RFC3339Nano), e.Updated.UTC().Format(time.RFC3339Nano))
+		add("dates", e.PubDate.UTC().Format(time.RFC3339Nano), e.Updated.UTC().Format(time.RFC3339Nano))
 	}
 	return fmt.Sprintf("%.16x", h.Sum(nil))
 }
@@ -335,7 +335,7 @@ func (a *archiver) writeArchive(ctx context.Context, of []int) error {
 	feed := &feedconv.Feed{
 		ID: a.feed.ID, Title: a.feed.Title, Link: a.publisher.page(), Archive: true, Updated: newestOf(list),
 		Entries: list,
-		Links:   []feedconv.Link{{Rel: "self", Href: a.url(name)}, {Rel: "current", Href: a.feed.ID}},
+		Links:   []feedconv.Link{{Rel: "self", URL: a.url(name)}, {Rel: "current", URL: a.feed.ID}},
 	}
 	a.linkPrevious(feed, number-1)
 	data, err := a.encode(feed)
@@ -361,7 +361,7 @@ func (p *publisher) page() string {
 
 func (a *archiver) linkPrevious(feed *feedconv.Feed, number int) {
 	if number > 0 {
-		feed.Links = append(feed.Links, feedconv.Link{Rel: "prev-archive", Href: a.url(a.numbered(archives, number))})
+		feed.Links = append(feed.Links, feedconv.Link{Rel: "prev-archive", URL: a.url(a.numbered(archives, number))})
 	}
 }
 

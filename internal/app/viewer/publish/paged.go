@@ -69,13 +69,13 @@ func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]
 // linkPages links page n of count to the other pages. Only the first page, which readers
 // subscribe to, keeps the links to hubs and clouds.
 func (p *publisher) linkPages(feed *feedconv.Feed, d *documents, n, count int) {
-	self := feedconv.Link{Rel: "self", Href: d.url(d.page(n))}
+	self := feedconv.Link{Rel: "self", URL: d.url(d.page(n))}
 	if n == 1 {
 		feed.Links = slices.Clone(feed.Links)
 	} else {
 		if p.format == feedconv.JSONFeed {
 			// In JSON Feed the feed_url identifies the feed, so all pages have the same.
-			self.Href = p.feed.ID
+			self.URL = p.feed.ID
 		}
 		feed.Links, feed.Clouds = []feedconv.Link{self}, nil
 		if p.format == feedconv.RSS20 {
@@ -84,7 +84,7 @@ func (p *publisher) linkPages(feed *feedconv.Feed, d *documents, n, count int) {
 	}
 	link := func(rel string, to int) {
 		if to >= 1 && to <= count {
-			feed.Links = append(feed.Links, feedconv.Link{Rel: rel, Href: d.url(d.page(to))})
+			feed.Links = append(feed.Links, feedconv.Link{Rel: rel, URL: d.url(d.page(to))})
 		}
 	}
 	link("first", 1)

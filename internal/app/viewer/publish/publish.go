@@ -446,7 +446,7 @@ func (p *publisher) head() (err error) {
 			return err
 		}
 		f.ID = p.self.String()
-		f.Links = append(f.Links, feedconv.Link{Rel: "self", Href: f.ID})
+		f.Links = append(f.Links, feedconv.Link{Rel: "self", URL: f.ID})
 	}
 	if o.Link != "" {
 		if _, err := feedurl.Parse(o.Link); err != nil {
@@ -461,7 +461,7 @@ func (p *publisher) head() (err error) {
 		if o.Self == "" {
 			return &cmdline.UsageError{Message: "--hub needs --self", Hint: "a hub identifies a feed by its self link"}
 		}
-		f.Links = append(f.Links, feedconv.Link{Rel: "hub", Href: u.String()})
+		f.Links = append(f.Links, feedconv.Link{Rel: "hub", URL: u.String()})
 	}
 	for _, c := range o.Clouds {
 		cloud, err := cloudOf(c)
@@ -492,9 +492,9 @@ func (p *publisher) notices() error {
 		if f.Link != "" && p.format == feedconv.Atom10 &&
 			!slices.ContainsFunc(f.Links, func(l feedconv.Link) bool { return l.Rel == "alternate" }) {
 			// The encoder does not write f.Link if f.Links has an alternate link.
-			f.Links = append(f.Links, feedconv.Link{Rel: "alternate", Href: f.Link})
+			f.Links = append(f.Links, feedconv.Link{Rel: "alternate", URL: f.Link})
 		}
-		f.Links = append(f.Links, feedconv.Link{Rel: "alternate", Href: u.String(), Type: d.mime})
+		f.Links = append(f.Links, feedconv.Link{Rel: "alternate", URL: u.String(), Type: d.mime})
 	}
 	return nil
 }
@@ -579,9 +579,9 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 	e := entrystore.Public(r.Get(0))
 	out := feedconv.Entry{
 		ID: e.ID, GUID: e.ID, Link: e.URL(), Title: e.Title,
-		Content: string(e.Content), ContentType: cmp.Or(e.Type, "text/plain"),
+		Content: string(e.Content), Type: cmp.Or(e.Type, "text/plain"),
 		Summary: e.Summary, SummaryType: "text/plain",
-		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), Published: r.Published(),
+		Authors: personsOf(e, lektordir.RoleAuthor, redact.Text(r.Author())), PubDate: r.Published(),
 		Updated:    e.Updated,
 		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: cmp.Or(e.Language, r.Feed().Language),
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
@@ -590,17 +590,17 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 		out.Terms = append(out.Terms, feedconv.Category(c))
 	}
 	for _, l := range e.Relations {
-		out.Links = append(out.Links, feedconv.Link{Rel: l.Rel, Href: l.URL, Type: l.Type, Title: l.Title})
+		out.Links = append(out.Links, feedconv.Link{Rel: l.Rel, URL: l.URL, Type: l.Type, Title: l.Title})
 	}
 	out.Contributors = personsOf(e, lektordir.RoleContributor, e.Contributors...)
 	if out.Updated.IsZero() {
-		out.Updated = out.Published
+		out.Updated = out.PubDate
 	}
 	if format == feedconv.Atom10 {
 		out.ID = iri(r.Feed().ID, e.ID)
 	}
 	for _, to := range e.InReplyTo {
-		reply := feedconv.ReplyTo{Ref: to.Ref, Href: to.URL, Type: to.Type, Source: to.Source}
+		reply := feedconv.ReplyTo{Ref: to.Ref, URL: to.URL, Type: to.Type, Source: to.Source}
 		if format == feedconv.Atom10 {
 			reply.Ref = iri(r.Feed().ID, to.Ref) // as the id of an entry of the feed
 		}

@@ -122,7 +122,7 @@ func kept(e *feedconv.Entry, format string) map[string]any {
 	return map[string]any{
 		"authors": inParts(persons), "contributors": inParts(contributors), "categories": fmt.Sprintf("%q", e.Categories),
 		"enclosures": fmt.Sprintf("%v", enclosures), "comments": e.Comments, "image": e.Image, "language": e.Language, "duration": e.Duration,
-		"episode": e.Episode, "season": e.Season, "source": fmt.Sprintf("%+v", source), "source authors": authors, "terms": fmt.Sprintf("%q", terms), "link": e.Link, "title": e.Title, "published": e.Published.UTC(), "links": fmt.Sprintf("%q", links), "replies": fmt.Sprintf("%q", e.InReplyTo), "rights": e.Rights,
+		"episode": e.Episode, "season": e.Season, "source": fmt.Sprintf("%+v", source), "source authors": authors, "terms": fmt.Sprintf("%q", terms), "link": e.Link, "title": e.Title, "published": e.PubDate.UTC(), "links": fmt.Sprintf("%q", links), "replies": fmt.Sprintf("%q", e.InReplyTo), "rights": e.Rights,
 	}
 }
 
@@ -154,7 +154,7 @@ func randomFeed(r *rand.Rand) *feedconv.Feed {
 		at := time.Unix(1_600_000_000+int64(i)*1000, 0).UTC()
 		e := feedconv.Entry{
 			ID: fmt.Sprintf("urn:roundtrip:%d", i), Title: fmt.Sprintf("Entry %d's \"title\" & more", i), Link: fmt.Sprintf("http://example.com/%d?a&b", i),
-			Content: "<p>Text</p>", ContentType: "text/html", Published: at, Updated: at,
+			Content: "<p>Text</p>", Type: "text/html", PubDate: at, Updated: at,
 			Comments: some("", "http://example.com/c?a&b"), Image: some("", "http://example.com/i.png"), Language: some("", "de-AT"),
 			Duration: time.Duration(r.IntN(3)) * time.Minute, Episode: r.IntN(3), Season: r.IntN(2),
 			Source: &feedconv.Source{ID: "urn:s", Title: some("Elsewhere", "R&D's"), URL: "http://s.example/feed", Link: "http://s.example/"},
@@ -166,10 +166,10 @@ func randomFeed(r *rand.Rand) *feedconv.Feed {
 			e.Source.Authors = []feedconv.Person{{Name: "Eve"}, {Name: "Jim Roe", Email: "jim@s.example", URL: "http://s.example/~jim"}}[:1+r.IntN(2)]
 		}
 		for n := range r.IntN(3) {
-			e.Links = append(e.Links, feedconv.Link{Rel: some("related", "via", "license"), Href: fmt.Sprintf("http://l.example/%d?a&b", n), Type: some("", "text/html"), Title: some("", "R&D's")})
+			e.Links = append(e.Links, feedconv.Link{Rel: some("related", "via", "license"), URL: fmt.Sprintf("http://l.example/%d?a&b", n), Type: some("", "text/html"), Title: some("", "R&D's")})
 		}
 		for n := range r.IntN(3) {
-			e.InReplyTo = append(e.InReplyTo, feedconv.ReplyTo{Ref: fmt.Sprintf("urn:roundtrip:%d?a&b", n), Href: some("", "http://example.com/p?a&b"), Type: some("", "text/html"), Source: some("", "http://s.example/feed")})
+			e.InReplyTo = append(e.InReplyTo, feedconv.ReplyTo{Ref: fmt.Sprintf("urn:roundtrip:%d?a&b", n), URL: some("", "http://example.com/p?a&b"), Type: some("", "text/html"), Source: some("", "http://s.example/feed")})
 		}
 		e.Rights = some("", `© Ann, "all" rights & more`)
 		for n := range 1 + r.IntN(3) {
