@@ -30,10 +30,7 @@ func (u *undoing) takeBackChanges(ctx context.Context, r record, dryRun bool) er
 		u.changes.left = len(u.done.Changes)
 		return nil
 	}
-	args := []string{"--dir", u.Dir.Path(), "set", "--undo", "-"}
-	if dryRun {
-		args = append(args, "--dry-run")
-	}
+	args := []string{"--dir", u.Dir.Path(), "set", "--undo", fmt.Sprintf("--dry-run=%t", dryRun), "-"}
 	var out bytes.Buffer
 	s := *u.S
 	s.Out = &out
