@@ -173,7 +173,7 @@ func (c *checker) rename(f *Feed) func() error {
 // about to write it; if a fetcher has the lock, it reports nothing.
 func (c *checker) unfinished(hash string, bad *MalformedError) error {
 	unlock, err := commit.Lock(c.d.fs, hash)
-	if busy := (*commit.BusyError)(nil); errors.As(err, &busy) {
+	if commit.IsBusy(err) {
 		return nil
 	}
 	f, _ := c.d.ReadFeed(hash)
@@ -222,7 +222,7 @@ func (c *checker) journal(hash string) error {
 		return err
 	}
 	unlock, err := commit.Lock(c.d.fs, hash)
-	if busy := (*commit.BusyError)(nil); errors.As(err, &busy) {
+	if commit.IsBusy(err) {
 		return nil
 	}
 	if err == nil { // otherwise nobody can write

@@ -76,23 +76,18 @@ func mailFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "query", Usage: "only entries that match `QUERY`", DefaultText: "all, read or not"},
 		imagesFlag("show images in messages; most mail programs ask before they load them"),
-		cmdline.OutputFlag("print `FORMAT` for each message: file, messageid, path, tsv, json, another field or a template"),
 	}
 }
 
 func imagesFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "images", Usage: usage} }
 
-// mailOptions returns the mailbox, and the options of all commands.
-func mailOptions(f *cmdline.Flags) (to string, c app.Common) {
-	words := f.Words()
-	if len(words) > 1 {
-		f.Fail(&cmdline.UsageError{Message: "unexpected argument " + words[1], Hint: "write a query after --query"})
-	}
-	c = common(f, nil)
+// mailOptions returns the options of all commands, with the query.
+func mailOptions(f *cmdline.Flags) app.Common {
+	c := common(f, nil)
 	if f.IsSet("query") {
 		c.Query = []string{f.String("query")}
 	}
-	return f.Args().First(), c
+	return c
 }
 
 func maildirCommand() *cli.Command {
@@ -105,13 +100,19 @@ move or delete the message.
 
    lektor-view maildir ~/Mail/feeds
    lektor-view maildir --query is:flagged ~/Mail/good`,
-		Flags: mailFlags(),
+		Flags: append(mailFlags(),
+			cmdline.OutputFlag("print `FORMAT` for each message: file, messageid, path, tsv, json, another field or a template")),
 		Action: cmdline.Run(app.Maildir, "DIR", func(f *cmdline.Flags) app.MaildirOptions {
-			to, c := mailOptions(f)
-			if to == "" {
+			switch words := f.Words(); {
+			case len(words) > 1:
+				f.Fail(&cmdline.UsageError{
+					Message: "unexpected argument " + words[1], Hint: "write a query after --query"})
+			case len(words) == 0 || words[0] == "":
 				f.Fail(cmdline.Usagef("the maildir has no name"))
 			}
-			return app.MaildirOptions{Common: c, To: to, Images: f.Bool("images"), Print: f.Printing()}
+			return app.MaildirOptions{
+				Common: mailOptions(f), To: f.Args().First(), Images: f.Bool("images"), Print: f.Printing(),
+			}
 		}),
 	}
 }
@@ -119,23 +120,18 @@ move or delete the message.
 func mboxCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "mbox",
-		Usage:     "write entries as a mailbox to a new file, or to standard output",
-		ArgsUsage: "[FILE|-]",
-		Description: `A FILE that exists is refused. To add entries to existing mail, each once, use maildir.
+		Usage:     "write entries as a mailbox",
+		ArgsUsage: " ",
+		Description: `To add entries to existing mail, each once, use maildir.
 
-   lektor-view mbox ~/mail/lwn.mbox --query feed:lwn
    lektor-view mbox --query 'feed:lwn since:1w' >lwn.mbox`,
 		Flags: mailFlags(),
 		Action: cmdline.Run(app.Mbox, "", func(f *cmdline.Flags) app.MboxOptions {
-			to, c := mailOptions(f)
-			if to == "" {
-				to = "-"
+			if words := f.Words(); len(words) > 0 {
+				f.Fail(&cmdline.UsageError{Message: "unexpected argument " + words[0],
+					Hint: "the mailbox is written to standard output, so write >FILE; a query follows --query"})
 			}
-			o := app.MboxOptions{Common: c, To: to, Images: f.Bool("images"), Print: f.Printing()}
-			if to == "-" && o.Print.Format != "" {
-				f.Fail(cmdline.Usagef("standard output is for the mailbox; -o needs a FILE"))
-			}
-			return o
+			return app.MboxOptions{Common: mailOptions(f), Images: f.Bool("images")}
 		}),
 	}
 }

@@ -49,7 +49,7 @@ input. QUERY is described in lektor-query(7).
 			group("Share", publishCommand(),
 				cmdline.External("html", "lektor-pages", "write a site to read entries in a browser"),
 				cmdline.External("maildir", "lektor-pages", "deliver entries to a maildir, each once"),
-				cmdline.External("mbox", "lektor-pages", "print entries as a mailbox, or write one to a new file")),
+				cmdline.External("mbox", "lektor-pages", "print entries as a mailbox")),
 		),
 	}, entrystore.Complete)
 }

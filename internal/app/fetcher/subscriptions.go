@@ -86,7 +86,7 @@ func Remove(ctx context.Context, o RemoveOptions, s *cmdline.Streams) error {
 // waits.
 func (r *Runner) purge(ctx context.Context, hash, title string) error {
 	t, err := r.Writer.Begin(hash)
-	if inUse := (*commit.BusyError)(nil); errors.As(err, &inUse) {
+	if commit.IsBusy(err) {
 		r.report.Info("%s: another process has locked the feed; waiting for it", title)
 	} else if err == nil {
 		t.Close()

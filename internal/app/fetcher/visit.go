@@ -132,7 +132,7 @@ var errHistoryBusy = errors.New("its history was not fetched: another process is
 
 // unopened ends a visit whose feed could not be locked, or whose state could not be loaded.
 func (v *visit) unopened(r *Runner, err error) *VisitResult {
-	switch busy := errors.As(err, new(*commit.BusyError)); {
+	switch busy := commit.IsBusy(err); {
 	case busy && v.waitForLock():
 		return &VisitResult{Summary: Summary{Busy: 1}, Err: errHistoryBusy}
 	case busy:

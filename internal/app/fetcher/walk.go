@@ -113,7 +113,7 @@ func (r *Runner) walk(ctx context.Context, visit VisitResult, step func()) Summa
 	}
 	switch {
 	case err == nil, ctx.Err() != nil, errors.Is(err, errNoWalk):
-	case errors.As(err, new(*commit.BusyError)):
+	case commit.IsBusy(err):
 		// The other process walks through the archives, or the next visit does.
 		if w.t.reason == Named {
 			r.report.Error("%v", prefixed(w.name, err))

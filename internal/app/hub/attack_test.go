@@ -17,10 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
-
 	"github.com/lektordir/lektor/internal/http/httpserver"
 	"github.com/lektordir/lektor/internal/http/limiter"
+	"github.com/lektordir/lektor/internal/http/passwords"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 )
 
@@ -432,7 +431,7 @@ func htpasswd(t testing.TB, pairs ...string) string {
 	var text strings.Builder
 	for _, p := range pairs {
 		name, password, _ := strings.Cut(p, ":")
-		hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+		hash, err := passwords.Hash([]byte(password), 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -500,7 +499,7 @@ func TestAttackSaveRss(t *testing.T) {
 			t.Fatal(body)
 		}
 	}
-	if wrong != freeTries+1 || wait != 1000-wrong {
+	if wrong != 5 || wait != 1000-wrong {
 		t.Errorf("%d passwords were checked", wrong)
 	}
 	if body := call("192.0.2.1", "secret"); !strings.Contains(body, "too many wrong passwords") {
@@ -509,7 +508,7 @@ func TestAttackSaveRss(t *testing.T) {
 	if body := call("192.0.2.2", "secret"); !strings.Contains(body, "/feeds/bull/rss.xml") {
 		t.Error(body)
 	}
-	w.clock.Add(mostWait)
+	w.clock.Add(15 * time.Minute)
 	if body := call("192.0.2.1", "secret"); !strings.Contains(body, "/feeds/bull/rss.xml") {
 		t.Errorf("the right password after the longest wait: %s", body)
 	}

@@ -152,7 +152,7 @@ func (j *jobs) replay(line string) {
 
 // line returns the log line of a job.
 func (a *job) line(hash, key string) string {
-	line := hash + "\t" + key + "\t" + strconv.Itoa(a.tries) + "\t" + stamp(a.at)
+	line := hash + "\t" + key + "\t" + strconv.Itoa(a.tries) + "\t" + timeText(a.at)
 	if key == pingKey {
 		line += "\t" + a.url + "\t" + a.caller
 	}
@@ -161,7 +161,8 @@ func (a *job) line(hash, key string) string {
 
 // line returns the log line of a document to record.
 func (f *feedState) line(hash string) string {
-	return strings.Join([]string{hash, docKey, strconv.Itoa(f.Length), stamp(f.Changed), f.URL, f.Digest}, "\t") + "\n"
+	return strings.Join([]string{
+		hash, docKey, strconv.Itoa(f.Length), timeText(f.Changed), f.URL, f.Digest}, "\t") + "\n"
 }
 
 // feed returns the jobs of a feed; it adds the feed if it is missing. The caller holds mu.

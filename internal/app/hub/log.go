@@ -88,7 +88,7 @@ func (l *logbook) remember(e event) {
 // shows even less, see [Hub.shown].
 func (l *logbook) add(what, feed, format string, args ...any) {
 	e := event{l.now(), what, oneField(feedurl.Public(feed)), oneField(hide(fmt.Sprintf(format, args...)))}
-	line := stamp(e.Time) + "\t" + e.What + "\t" + e.Feed + "\t" + e.About + "\n"
+	line := timeText(e.Time) + "\t" + e.What + "\t" + e.Feed + "\t" + e.About + "\n"
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.remember(e)

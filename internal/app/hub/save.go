@@ -1,16 +1,14 @@
 package hub
 
 import (
-	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,14 +18,14 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/limiter"
+	"github.com/lektordir/lektor/internal/files/stamp"
+	"github.com/lektordir/lektor/internal/http/passwords"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
@@ -43,138 +41,60 @@ var userName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // users are the users that may store feeds here.
 type users struct {
-	path string
-	now  func() time.Time
-
-	checking sync.Mutex // one password check at a time, because it is slow
-	compare  func(hash, password []byte) error
-
-	mu     sync.Mutex
-	stamp  time.Time
-	hashes map[string][]byte
-	wrong  map[string]failures // by caller, because a limit by user would let anybody lock a user out
+	checker *passwords.Checker
+	mu      sync.Mutex
+	hashes  stamp.File[map[string]string] // by name
 }
-
-// failures counts wrong passwords.
-type failures struct {
-	n    int
-	last time.Time
-}
-
-const (
-	freeTries = 5 // wrong passwords without a wait
-	mostWait  = 15 * time.Minute
-)
-
-// wrongWait is the wait after each further wrong password.
-var wrongWait = limiter.Backoff{Base: time.Second, Cap: mostWait}
 
 func readUsers(path string, now func() time.Time) (*users, error) {
-	u := &users{path: path, now: now, compare: bcrypt.CompareHashAndPassword, wrong: map[string]failures{}}
-	return u, u.load()
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	u := &users{checker: passwords.New(now)}
+	u.hashes = stamp.File[map[string]string]{Path: path, Max: 1 << 20, Parse: parseUsers}
+	return u, u.hashes.Load()
 }
 
-// load reads the file if it has changed: lines NAME:HASH, as written by "htpasswd -B".
-func (u *users) load() error {
-	fi, err := os.Stat(u.path)
-	if err != nil {
-		return err
-	}
-	if u.hashes != nil && fi.ModTime().Equal(u.stamp) {
-		return nil
-	}
-	data, err := atomicfile.Read(u.path, 1<<20)
-	if err != nil {
-		return err
-	}
-	hashes := map[string][]byte{}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimRight(lines.Text(), "\r")
-		if line == "" || line[0] == '#' {
+// parseUsers reads lines NAME:HASH, as "htpasswd -B" writes them.
+func parseUsers(path string, data []byte) (map[string]string, error) {
+	hashes, n := map[string]string{}, 0
+	for line := range strings.Lines(string(data)) {
+		n++
+		if line = strings.TrimRight(line, "\r\n"); line == "" || line[0] == '#' {
 			continue
 		}
 		name, hash, _ := strings.Cut(line, ":")
-		if _, err := bcrypt.Cost([]byte(hash)); err != nil || !userName().MatchString(name) {
-			return fmt.Errorf("%s:%d: expected NAME:HASH with a bcrypt hash, as \"htpasswd -B\" writes it", u.path, n)
+		if !passwords.IsHash(hash) || !userName().MatchString(name) {
+			return nil, fmt.Errorf("%s:%d: expected NAME:HASH with a bcrypt hash, as \"htpasswd -B\" writes it", path, n)
 		}
-		hashes[name] = []byte(hash)
+		hashes[name] = hash
 	}
-	u.stamp, u.hashes = fi.ModTime(), hashes
-	return lines.Err()
+	return hashes, nil
 }
 
 const errPassword = rsscloud.Sentence("The user or the password is wrong.")
 
 // check returns an error if a password is wrong. After several wrong ones, the caller must
 // wait, longer each time.
-func (u *users) check(name, password, caller string) error {
+func (u *users) check(ctx context.Context, name, password string, caller netip.Addr) error {
 	u.mu.Lock()
-	err := u.load()
-	hash, hasHash := u.hashes[name]
-	if !hasHash {
-		hash = u.another(name)
-	}
-	wait := u.wait(caller)
+	err := u.hashes.Load()
+	hash, known := passwords.HashOf(u.hashes.Value, name, func(hash string) string { return hash })
 	u.mu.Unlock()
-	if err != nil {
-		return err
+	if err == nil {
+		err = u.checker.Check(ctx, caller, name, hash, []byte(password), known)
 	}
-	if wait > 0 {
+	limited, ok := errors.AsType[*passwords.LimitedError](err)
+	switch {
+	case ok:
 		return rsscloud.Sayf("There were too many wrong passwords. Try again in %s.",
-			wait.Round(time.Second)+time.Second)
-	}
-	u.checking.Lock()
-	err = u.compare(hash, []byte(password))
-	u.checking.Unlock()
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if err != nil || !hasHash {
-		u.failed(caller)
+			limited.Wait.Round(time.Second)+time.Second)
+	case errors.Is(err, passwords.ErrDenied):
 		return errPassword
+	case err == nil:
+		u.checker.Succeeded(caller)
 	}
-	delete(u.wrong, caller)
-	return nil
-}
-
-// another returns the hash of a known user for an unknown name, always the same hash for a
-// name. The password is compared with it, so that the answer takes as long as for a known
-// name. The caller holds mu.
-func (u *users) another(name string) []byte {
-	if len(u.hashes) == 0 {
-		return nil
-	}
-	names := slices.Sorted(maps.Keys(u.hashes))
-	sum := sha256.Sum256([]byte(name))
-	return u.hashes[names[binary.BigEndian.Uint64(sum[:])%uint64(len(names))]]
-}
-
-// wait returns how long a caller must wait. The caller holds mu.
-func (u *users) wait(caller string) time.Duration {
-	f := u.wrong[caller]
-	if f.n <= freeTries {
-		return 0
-	}
-	d := wrongWait.Wait(f.n-freeTries, 0, 0)
-	remaining := f.last.Add(d).Sub(u.now())
-	if remaining > d {
-		return 0 // set by a wrong clock
-	}
-	return remaining
-}
-
-func (u *users) failed(caller string) {
-	if len(u.wrong) > remember {
-		for k, f := range u.wrong {
-			if u.now().Sub(f.last) > mostWait {
-				delete(u.wrong, k)
-			}
-		}
-		if len(u.wrong) > remember {
-			clear(u.wrong)
-		}
-	}
-	u.wrong[caller] = failures{u.wrong[caller].n + 1, u.now()}
+	return err
 }
 
 // save stores a feed by XML-RPC: user, password and document. It notifies the subscribers,
@@ -187,11 +107,11 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 		return "", rsscloud.Sayf(`Can't call "saveRss" because it takes a user, a password and the text of a feed.`)
 	}
 	name, document := params[0].Text, documentOf(params[2])
-	_, caller := h.caller(r)
-	if err := h.users.check(name, params[1].Exact, caller); err != nil {
+	addr, caller := h.caller(r)
+	if err := h.users.check(r.Context(), name, params[1].Exact, addr); err != nil {
 		// Do not log the name: it may be the password, in the wrong parameter.
 		h.shared.log.add("refused", "", "saveRss by %s", caller)
-		if _, err := os.Stat(h.users.path); err != nil {
+		if _, err := os.Stat(h.users.hashes.Path); err != nil {
 			return "", h.shared.failing(err)
 		}
 		return "", err

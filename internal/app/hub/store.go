@@ -99,7 +99,7 @@ func (st states) trusted() error {
 func (st states) feed(hash string) string { return filepath.Join(st.dir, "feeds", hash[:2], hash) }
 func (st states) subs(hash string) string { return filepath.Join(st.feed(hash), "subs") }
 
-func stamp(t time.Time) string {
+func timeText(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

@@ -79,9 +79,9 @@ func (s *subscription) text(v *values.Values) []byte {
 	for _, pair := range [][2]string{
 		{"callback", s.Callback}, {"protocol", s.Protocol}, {"procedure", s.Procedure},
 		{"secret", url.QueryEscape(s.Secret)},
-		{"feed", s.Feed}, {"caller", s.Caller}, {"since", stamp(s.Since)}, {"expires", stamp(s.Expires)},
+		{"feed", s.Feed}, {"caller", s.Caller}, {"since", timeText(s.Since)}, {"expires", timeText(s.Expires)},
 		{"errors", strconv.Itoa(s.Errors)},
-		{"failed", stamp(s.Failed)}, {"error", s.Error}, {"after", stamp(s.After)}, {"slow", slow},
+		{"failed", timeText(s.Failed)}, {"error", s.Error}, {"after", timeText(s.After)}, {"slow", slow},
 	} {
 		v.Set(pair[0], pair[1])
 	}

@@ -380,18 +380,13 @@ func unsubscribedID(src *source, i *importfmt.Item) string {
 // the process is killed between, the marks are applied later, and no entry that was read stays
 // unread.
 func (m *mover) markFeed(ctx context.Context, src *source, s *feedWork) error {
-	locked, err := m.w.Begin(s.hash)
-	for reported := false; errors.As(err, new(*commit.BusyError)); locked, err = m.w.Begin(s.hash) {
-		if !reported {
-			reported = true
-			m.s.Report.Info("%s: another process has locked the feed; waiting for it", s.hash)
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+	var locked *commit.Txn
+	err := workers.WhileBusy(ctx, workers.Sleep, 0, func() {
+		m.s.Report.Info("%s: another process has locked the feed; waiting for it", s.hash)
+	}, commit.IsBusy, func() (err error) {
+		locked, err = m.w.Begin(s.hash)
+		return err
+	})
 	if err != nil {
 		return err
 	}

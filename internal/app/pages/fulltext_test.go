@@ -59,7 +59,7 @@ func TestFullTextIsMailed(t *testing.T) {
 		"full digest": func(s *cmdline.Streams) error {
 			return Digest(t.Context(), DigestOptions{Common: c, Entries: []string{put.New[0].Unique}, Full: true, Mail: "kim@example.org"}, s)
 		},
-		"mbox": func(s *cmdline.Streams) error { return Mbox(t.Context(), MboxOptions{Common: c, To: "-"}, s) },
+		"mbox": func(s *cmdline.Streams) error { return Mbox(t.Context(), MboxOptions{Common: c}, s) },
 	} {
 		var out, messages strings.Builder
 		if err := run(cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &messages)); err != nil {

@@ -17,7 +17,7 @@ import (
 // mailed is an entry whose message was written.
 type mailed struct {
 	*entrystore.Record
-	file string // name of the mailbox or the message
+	file string // path of the message
 	id   string // identifier of the message
 }
 
@@ -43,8 +43,6 @@ type mailing struct {
 	ledger *mailLedger
 	print  *cmdline.Printer[*mailed] // nil if nothing is printed
 	added  int
-	// pending are the messages of a mailbox that is not in place yet.
-	pending []*post
 	// step is called before each step that a kill may interrupt; for tests.
 	step func()
 }

@@ -50,7 +50,7 @@ func runOf(what, from, to string, s *cmdline.Streams, step func()) error {
 	if what == "maildir" {
 		return Maildir(context.Background(), MaildirOptions{Common: c, To: to, step: step}, s)
 	}
-	return Mbox(context.Background(), MboxOptions{Common: c, To: to}, s)
+	return Mbox(context.Background(), MboxOptions{Common: c}, s)
 }
 
 // killed runs Maildir or Mbox in a process that is killed at a step, and reports whether it was.

@@ -5,78 +5,32 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // MboxOptions are the options of [Mbox].
 type MboxOptions struct {
 	Common
-	To     string // a file that does not exist yet; "-" for standard output
-	Images bool   // messages show images
-	Print  cmdline.PrinterOptions
+	Images bool // messages show images
 }
 
-// Mbox writes entries as a mailbox in the form mboxrd, one of the variants that RFC 4155
-// mentions: to standard output, or to a new file, which appears when it is complete. It refuses a
-// file that exists, since a mail program may be using it, unless it is a device or a named pipe.
+// Mbox writes entries to standard output as a mailbox in the form mboxrd, one of the variants that
+// RFC 4155 mentions.
 func Mbox(ctx context.Context, o MboxOptions, s *cmdline.Streams) error {
-	m, err := newMailing(o.Common, o.Images, o.Print, nil, s)
+	m, err := newMailing(o.Common, o.Images, cmdline.PrinterOptions{}, nil, s)
 	if err != nil {
 		return err
 	}
-	write := func(w io.Writer) error { return m.mailbox(ctx, w) }
-	if o.To == "-" {
-		return write(s.Out)
-	}
-	fi, err := os.Stat(o.To)
-	switch {
-	case err == nil && fi.IsDir():
-		return cmdline.Hint(fmt.Errorf("%s is a directory", o.To), "to add to a maildir, use the command maildir")
-	case err == nil && !fi.Mode().IsRegular():
-		err = atomicfile.Output(o.To, write)
-	default:
-		err = atomicfile.CreatePrivateFrom(o.To, write)
-	}
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return cmdline.Hint(fmt.Errorf("%s exists already", o.To),
-			"name a new file; the command maildir adds to a maildir, each entry once")
-	case errors.Is(err, fs.ErrNotExist):
-		if _, derr := os.Stat(filepath.Dir(o.To)); derr != nil {
-			return cmdline.Hint(derr, "make the directory first")
-		}
-	}
-	if err != nil {
-		return err
-	}
-	for _, p := range m.pending {
-		if err := m.done(p, o.To); err != nil {
-			return err
-		}
-	}
-	return m.end(o.To)
-}
-
-// mailbox writes all messages, and adds them to m.pending, to be printed when the mailbox is in
-// place.
-func (m *mailing) mailbox(ctx context.Context, w io.Writer) error {
-	out := bufio.NewWriterSize(w, 64<<10)
-	err := m.inBatches(ctx, func(batch []*post) error {
+	out := bufio.NewWriterSize(s.Out, 64<<10)
+	err = m.inBatches(ctx, func(batch []*post) error {
 		for _, p := range batch {
 			if _, err := out.Write(inMbox(p)); err != nil {
 				return err
 			}
-			m.pending = append(m.pending, p)
 		}
 		return nil
 	})

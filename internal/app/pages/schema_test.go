@@ -48,9 +48,6 @@ func TestSchema(t *testing.T) {
 		"maildir": func(c Common, p cmdline.PrinterOptions, s *cmdline.Streams) error {
 			return Maildir(t.Context(), MaildirOptions{Common: c, To: filepath.Join(home, "mail"), Print: p}, s)
 		},
-		"mbox": func(c Common, p cmdline.PrinterOptions, s *cmdline.Streams) error {
-			return Mbox(t.Context(), MboxOptions{Common: c, To: filepath.Join(home, "box"), Print: p}, s)
-		},
 	} {
 		var out, messages strings.Builder
 		if err := run(Common{Dir: d.Path()}, cmdline.PrinterOptions{Format: "json"}, cmdline.NewStreams("lektor-pages", strings.NewReader(""), &out, &messages)); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/http/passwords"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
@@ -32,7 +33,7 @@ type oneUser struct{ dir, other string }
 func (o oneUser) Login(_ context.Context, name, password, client string, _ netip.Addr) (string, accounts.User, error) {
 	switch {
 	case password == "often":
-		return "", accounts.User{}, &accounts.LimitedError{Wait: 1500 * time.Millisecond}
+		return "", accounts.User{}, &passwords.LimitedError{Wait: 1500 * time.Millisecond}
 	case name == "ann" && password == "p+w &ä":
 		return "good", accounts.User{Name: name, Dir: o.dir}, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
 	"github.com/lektordir/lektor/internal/http/httpserver"
+	"github.com/lektordir/lektor/internal/http/passwords"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 )
 
@@ -28,7 +29,7 @@ func (c *request) login() error {
 	}
 	from := httpserver.Peer(c.r, c.opts.TrustedProxies)
 	token, _, err := c.accounts.Login(c.r.Context(), c.values.Get("Email"), c.values.Get("Passwd"), client, from)
-	if limited, ok := errors.AsType[*accounts.LimitedError](err); ok {
+	if limited, ok := errors.AsType[*passwords.LimitedError](err); ok {
 		c.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(limited.Wait.Seconds()))))
 		return &httpError{http.StatusTooManyRequests, "Error=TooManyAttempts"}
 	}

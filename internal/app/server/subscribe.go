@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/entryname"
@@ -17,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/settings"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/protocol/opml"
@@ -72,26 +72,13 @@ func (e *editor) record(changes ...subscriptions.Change) {
 	m.Settings(changes...)
 }
 
-// Waiting for a feed that a fetcher has locked.
-const (
-	busyTries = 100
-	busyPause = 100 * time.Millisecond
-)
-
 // whenFree calls do again while a fetcher has the feed locked, for ten seconds.
 func (e *editor) whenFree(do func() error) error {
-	for try := 0; ; try++ {
-		err := do()
-		if !errors.As(err, new(*commit.BusyError)) {
-			return err
-		}
-		if try == busyTries {
-			return &httpError{http.StatusConflict, "the feed is being fetched; try again later"}
-		}
-		if err := e.dir.Options().Sleep(e.ctx, busyPause); err != nil {
-			return err
-		}
+	err := workers.WhileBusy(e.ctx, e.dir.Options().Sleep, workers.Patience, nil, commit.IsBusy, do)
+	if commit.IsBusy(err) {
+		return &httpError{http.StatusConflict, "the feed is being fetched; try again later"}
 	}
+	return err
 }
 
 // refuses returns the reason why a client may not add a feed, and the origin for one that it may.
@@ -590,7 +577,7 @@ func (c *request) importList() error {
 // locked.
 func notBusy(err error) error {
 	for _, one := range humanize.Errors(err) {
-		if !errors.As(one, new(*commit.BusyError)) {
+		if !commit.IsBusy(one) {
 			return err
 		}
 	}

@@ -92,7 +92,7 @@ func RestFlag(name, usage string) cli.Flag {
 func Prepare(app *cli.App) {
 	app.DisableSliceFlagSeparator = true
 	app.HideHelpCommand = true
-	app.UseShortOptionHandling = false // arrange does that
+	app.UseShortOptionHandling = false // the parser does that
 	app.ExitErrHandler = func(*cli.Context, error) {}
 	app.OnUsageError = usageError
 	if app.Version == "" {
@@ -195,193 +195,225 @@ func takesValue(f cli.Flag) bool {
 // misread: one flag per argument, values joined by "=", and "--" before the arguments. cli itself
 // would take -first for --first, treat a mistyped subcommand as an argument, and silently pass
 // flags after an argument to the action as arguments.
-//
-// Flags may follow arguments, unless $POSIXLY_CORRECT is set.
 func arrange(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		args = []string{app.Name}
 	}
-	l := &line{
-		app: app, out: args[:1:1], args: args[1:], path: app.Name, commands: app.Commands, action: app.Action != nil,
-		flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...), given: map[cli.Flag]bool{},
-	}
-	// Like the GNU tools.
-	_, strict := os.LookupEnv("POSIXLY_CORRECT")
-	for len(l.args) > 0 {
-		arg := l.args[0]
-		l.args = l.args[1:]
-		var err error
-		switch {
-		case arg == "--":
-			if l.words == nil {
-				err = l.unknownCommand(l.args)
-			}
-			l.arguments(l.args...)
-			l.args = nil
-		case arg == "-" || !strings.HasPrefix(arg, "-") || numeric(l.flags, arg):
-			err = l.word(arg)
-		case strict && len(l.words) > 0:
-			err = l.fail(fmt.Sprintf("flags come before arguments; if %s is not a flag, put -- before it", arg),
-				"%s after the argument %s", arg, l.words[len(l.words)-1])
-		case strings.HasPrefix(arg, "--"):
-			err = l.long(arg[2:])
-		default:
-			err = l.short(arg)
-		}
-		if err != nil {
+	p := newParser(app, args[1:])
+	for len(p.args) > 0 {
+		if err := p.next(); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.required(); err != nil {
-		return nil, err
+	out := slices.Concat(args[:1], p.out)
+	if p.given[cli.HelpFlag] || p.given[cli.VersionFlag] { // cli takes arguments for help topics
+		return out, nil
 	}
-	if !l.action && len(l.commands) > 0 && !l.helps() {
-		return nil, l.fail("", "a command is missing")
-	}
-	if l.words != nil && !l.helps() { // cli takes arguments for help topics
-		l.out = append(append(l.out, "--"), l.words...)
-	}
-	return l.out, nil
-}
-
-// line is a command line while it is parsed.
-type line struct {
-	app  *cli.App
-	args []string // words not parsed yet
-	out  []string // parsed words, without the arguments
-	// words are the arguments; nil until the first of them, or "--".
-	words []string
-
-	// The command named so far:
-	path     string
-	commands []*cli.Command // its subcommands
-	flags    []cli.Flag
-	action   bool // it has an action of its own
-	given    map[cli.Flag]bool
-}
-
-// fail returns a usage error.
-func (l *line) fail(hint, format string, a ...any) error {
-	return &UsageError{Message: fmt.Sprintf(format, a...), Hint: cmp.Or(hint, "see "+l.path+" --help")}
-}
-
-// helps reports whether help or the version was requested.
-func (l *line) helps() bool { return l.given[cli.HelpFlag] || l.given[cli.VersionFlag] }
-
-// required returns an error if a required flag of the command is missing.
-func (l *line) required() error {
-	for _, f := range l.flags {
-		if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() && !l.given[f] && !l.helps() && !fromEnv(f) {
-			return l.fail("", "%s is needed", dashed(f.Names()[0]))
+	for _, f := range p.flags() {
+		r, ok := f.(cli.RequiredFlag)
+		d, _ := f.(cli.DocGenerationFlag)
+		if ok && r.IsRequired() && !p.given[f] && !slices.ContainsFunc(d.GetEnvVars(), isSet) {
+			return nil, p.fail("", "%s is needed", dashed(f.Names()[0]))
 		}
 	}
-	return nil
+	if p.command.Action == nil && len(p.command.Subcommands) > 0 {
+		return nil, p.fail("", "a command is missing")
+	}
+	if p.words != nil {
+		out = append(append(out, "--"), p.words...)
+	}
+	return out, nil
 }
 
-// arguments appends arguments. Without words, it ends the flags only.
-func (l *line) arguments(words ...string) {
-	if l.words == nil {
-		l.words = []string{}
+// isSet reports whether an environment variable is set.
+func isSet(variable string) bool {
+	_, ok := os.LookupEnv(variable)
+	return ok
+}
+
+// parser parses a command line. Flags may follow arguments, unless $POSIXLY_CORRECT is set, as
+// with the GNU tools. After an error, the next word can be parsed: completion ignores errors.
+type parser struct {
+	app   *cli.App
+	args  []string // words not parsed yet
+	total int      // number of words
+
+	out      []string // parsed words, without the arguments
+	words    []string // arguments; nil until the first of them, or "--"
+	indexes  []int    // of the arguments in the line
+	given    map[cli.Flag]bool
+	dir      string   // value of --dir
+	needs    cli.Flag // the last word, whose value is missing
+	noFlags  bool     // after "--"
+	external bool     // another program reads the rest
+
+	command *cli.Command // named so far, at first the flags and commands of the app
+	path    string       // its words
+}
+
+func newParser(app *cli.App, args []string) *parser {
+	return &parser{
+		app: app, args: args, total: len(args), given: map[cli.Flag]bool{}, path: app.Name,
+		command: &cli.Command{Subcommands: app.Commands, Flags: append([]cli.Flag{cli.VersionFlag}, app.Flags...),
+			Action: app.Action, ArgsUsage: app.ArgsUsage},
 	}
-	l.words = append(l.words, words...)
+}
+
+// parsed returns the parser of a line that may have errors, such as one that is being typed.
+func parsed(app *cli.App, args []string) *parser {
+	p := newParser(app, args)
+	for len(p.args) > 0 {
+		_ = p.next()
+	}
+	return p
+}
+
+// flags returns the flags of the command.
+func (p *parser) flags() []cli.Flag { return append([]cli.Flag{cli.HelpFlag}, p.command.Flags...) }
+
+// fail returns a usage error.
+func (p *parser) fail(hint, format string, a ...any) error {
+	return &UsageError{Message: fmt.Sprintf(format, a...), Hint: cmp.Or(hint, "see "+p.path+" --help")}
+}
+
+// shift returns the next word.
+func (p *parser) shift() string {
+	arg := p.args[0]
+	p.args = p.args[1:]
+	return arg
+}
+
+// next parses a word, with the value that follows it.
+func (p *parser) next() error {
+	arg := p.shift()
+	switch {
+	case arg == "--":
+		var err error
+		if p.words == nil && len(p.args) > 0 {
+			err = p.unknownCommand(p.args[0])
+		}
+		p.noFlags, p.words = true, append([]string{}, p.words...)
+		for len(p.args) > 0 {
+			p.argument(p.shift())
+		}
+		return err
+	case arg == "-" || !strings.HasPrefix(arg, "-") || numeric(p.command.Flags, arg):
+		return p.word(arg)
+	case len(p.words) > 0 && isSet("POSIXLY_CORRECT"):
+		return p.fail(fmt.Sprintf("flags come before arguments; if %s is not a flag, put -- before it", arg),
+			"%s after the argument %s", arg, p.words[len(p.words)-1])
+	case strings.HasPrefix(arg, "--"):
+		return p.long(arg[2:])
+	}
+	return p.short(arg)
+}
+
+// argument adds an argument.
+func (p *parser) argument(word string) {
+	p.words = append(p.words, word)
+	p.indexes = append(p.indexes, p.total-len(p.args)-1)
 }
 
 // word parses a word that is not a flag: the name of a command, or an argument.
-func (l *line) word(arg string) error {
-	if l.words != nil {
-		l.arguments(arg)
-		return nil
-	}
-	// Many users try "program help x" first.
-	if arg == "help" && commandNamed(l.commands, "help") == nil && len(l.commands) > 0 {
-		l.out, l.args = helpFor(l.out, l.commands, l.args), nil
-		l.given[cli.HelpFlag] = true
-		return nil
-	}
-	if c := commandNamed(l.commands, arg); c != nil {
-		if err := l.required(); err != nil {
-			return err
+func (p *parser) word(arg string) (err error) {
+	commands := p.command.Subcommands
+	switch c := commandNamed(commands, arg); {
+	case p.words != nil:
+	case c != nil:
+		p.out = append(p.out, arg)
+		p.command, p.path = c, p.path+" "+c.Name
+		if c.SkipFlagParsing { // another program reads the rest, see [External]
+			p.args, p.external = nil, true
 		}
-		l.out = append(l.out, arg)
-		l.path += " " + c.Name
-		if c.SkipFlagParsing {
-			l.args, l.action = nil, true // another program reads the rest, see [External]
-			return nil
-		}
-		l.commands, l.flags, l.action = c.Subcommands, append([]cli.Flag{cli.HelpFlag}, c.Flags...), c.Action != nil
 		return nil
+	case arg == "help" && len(commands) > 0: // many users try "program help x" first
+		for ; len(p.args) > 0; commands = c.Subcommands {
+			if c = commandNamed(commands, p.shift()); c == nil {
+				break
+			}
+			p.out = append(p.out, c.Name)
+		}
+		p.args, p.out, p.given[cli.HelpFlag] = nil, append(p.out, "--help"), true
+		return nil
+	default:
+		err = p.unknownCommand(arg)
 	}
-	if err := l.unknownCommand([]string{arg}); err != nil {
-		return err
-	}
-	l.arguments(arg)
-	return nil
+	p.argument(arg)
+	return err
 }
 
 // flag adds a flag that was written as name. If joined is set, value was joined to it; otherwise
 // the next word is the value of a flag that takes one.
-func (l *line) flag(f cli.Flag, name, value string, joined bool) error {
+func (p *parser) flag(f cli.Flag, name, value string, joined bool) error {
 	if takesValue(f) && !joined {
-		if len(l.args) == 0 {
-			return l.fail("", "%s needs a value", name)
+		if len(p.args) == 0 {
+			p.needs = f
+			return p.fail("", "%s needs a value", name)
 		}
-		value, l.args, joined = l.args[0], l.args[1:], true
+		value, joined = p.shift(), true
 	}
-	l.given[f] = true
-	l.out = append(l.out, written(f, value, joined))
+	p.given[f] = true
+	p.out = append(p.out, written(f, value, joined))
+	if f.Names()[0] == dirFlagName {
+		p.dir = value
+	}
 	if _, ok := f.(rest); ok {
-		for _, word := range l.args {
-			l.out = append(l.out, written(f, word, true))
+		p.external = true
+		for len(p.args) > 0 {
+			p.out = append(p.out, written(f, p.shift(), true))
 		}
-		l.args = nil
 	}
 	return nil
 }
 
 // long parses --name or --name=value, without the dashes.
-func (l *line) long(arg string) error {
+func (p *parser) long(arg string) error {
 	name, value, joined := strings.Cut(arg, "=")
-	f := find(l.flags, name)
+	f := find(p.flags(), name)
 	if f == nil {
 		hint := ""
-		if s := nearest(longNames(l.flags), name); s != "" {
-			hint = "did you mean --" + s + "? see " + l.path + " --help"
+		var names []string
+		for _, f := range p.flags() {
+			names = append(names, slices.DeleteFunc(f.Names(), func(n string) bool { return len(n) == 1 })...)
 		}
-		return l.fail(cmp.Or(hint, l.afterArguments("--"+name)), "unknown flag --%s", name)
+		if s := nearest(names, name); s != "" {
+			hint = "did you mean --" + s + "? see " + p.path + " --help"
+		}
+		return p.fail(cmp.Or(hint, p.afterArguments("--"+name)), "unknown flag --%s", name)
 	}
-	return l.flag(f, "--"+name, value, joined)
+	return p.flag(f, "--"+name, value, joined)
 }
 
 // afterArguments returns the hint for an unknown flag after arguments, where it may be an argument,
 // such as the flag of a filter.
-func (l *line) afterArguments(arg string) string {
-	if len(l.words) == 0 {
+func (p *parser) afterArguments(arg string) string {
+	if len(p.words) == 0 {
 		return ""
 	}
-	return "if " + arg + " is not a flag, put -- before the arguments; see " + l.path + " --help"
+	return "if " + arg + " is not a flag, put -- before the arguments; see " + p.path + " --help"
 }
 
 // short parses -a, -abc, -n5 or -o=path.
-func (l *line) short(arg string) error {
+func (p *parser) short(arg string) error {
 	for rest := arg[1:]; rest != ""; {
 		name := string([]rune(rest)[:1])
 		rest = rest[len(name):]
-		f := find(l.flags, name)
+		f := find(p.flags(), name)
 		if f == nil {
 			hint := ""
-			if find(l.flags, strings.TrimLeft(arg, "-")) != nil {
+			if find(p.flags(), strings.TrimLeft(arg, "-")) != nil {
 				hint = "did you mean -" + arg + "?"
 			}
 			if arg == "-"+name {
-				return l.fail(cmp.Or(hint, l.afterArguments(arg)), "unknown flag -%s", name)
+				return p.fail(cmp.Or(hint, p.afterArguments(arg)), "unknown flag -%s", name)
 			}
-			return l.fail(cmp.Or(hint, l.afterArguments(arg)), "unknown flag -%s in %s", name, arg)
+			return p.fail(cmp.Or(hint, p.afterArguments(arg)), "unknown flag -%s in %s", name, arg)
 		}
 		value, joined := "", rest != "" && takesValue(f)
 		if joined {
 			value, rest = strings.TrimPrefix(rest, "="), ""
 		}
-		if err := l.flag(f, "-"+name, value, joined); err != nil {
+		if err := p.flag(f, "-"+name, value, joined); err != nil {
 			return err
 		}
 	}
@@ -398,23 +430,23 @@ func written(f cli.Flag, value string, joined bool) string {
 	return s
 }
 
-// unknownCommand returns an error if args begin with the name of a command that does not exist. A
-// command with subcommands takes no other arguments.
-func (l *line) unknownCommand(args []string) error {
-	if len(l.commands) == 0 || len(args) == 0 || commandNamed(l.commands, args[0]) != nil {
+// unknownCommand returns an error if a command with subcommands, which takes no arguments, has none
+// of that name.
+func (p *parser) unknownCommand(arg string) error {
+	if len(p.command.Subcommands) == 0 || commandNamed(p.command.Subcommands, arg) != nil {
 		return nil
 	}
 	var names []string
-	for _, c := range l.commands {
+	for _, c := range p.command.Subcommands {
 		if !c.Hidden {
 			names = append(names, c.Names()...)
 		}
 	}
 	hint := "the commands are " + strings.Join(names, ", ") + ";"
-	if s := cmp.Or(meant(l.app.Name, args[0]), nearest(names, args[0])); s != "" {
+	if s := cmp.Or(meant(p.app.Name, arg), nearest(names, arg)); s != "" {
 		hint = "did you mean " + s + "?"
 	}
-	return l.fail(hint+" see "+l.app.Name+" --help", "unknown command %s", args[0])
+	return p.fail(hint+" see "+p.app.Name+" --help", "unknown command %s", arg)
 }
 
 // nearest returns the name most similar to typed, "" if none is similar enough.
@@ -429,19 +461,6 @@ func nearest(names []string, typed string) string {
 	return best
 }
 
-// longNames returns the names of flags that take two dashes.
-func longNames(flags []cli.Flag) []string {
-	var names []string
-	for _, f := range flags {
-		for _, n := range f.Names() {
-			if len(n) > 1 {
-				names = append(names, n)
-			}
-		}
-	}
-	return names
-}
-
 func commandNamed(commands []*cli.Command, name string) *cli.Command {
 	for _, c := range commands {
 		if c.HasName(name) {
@@ -451,44 +470,16 @@ func commandNamed(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
-// helpFor returns the command line that shows the help of the command that args name.
-func helpFor(out []string, commands []*cli.Command, args []string) []string {
-	for _, arg := range args {
-		c := commandNamed(commands, arg)
-		if c == nil {
-			break
-		}
-		out = append(out, c.Name)
-		commands = c.Subcommands
-	}
-	return append(out, "--help")
-}
-
 // numeric reports whether arg is a number or range that begins with a minus, for a command that
 // takes such arguments.
 func numeric(flags []cli.Flag, arg string) bool {
 	if len(arg) < 2 || arg[0] != '-' || arg[1] < '0' || arg[1] > '9' || find(flags, arg[1:2]) != nil {
 		return false
 	}
-	for _, f := range flags {
-		if _, ok := f.(*numbers); ok {
-			return true
-		}
-	}
-	return false
-}
-
-func fromEnv(f cli.Flag) bool {
-	d, ok := f.(cli.DocGenerationFlag)
-	if !ok {
-		return false
-	}
-	for _, name := range d.GetEnvVars() {
-		if _, ok := os.LookupEnv(name); ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(flags, func(f cli.Flag) bool {
+		_, ok := f.(*numbers)
+		return ok
+	})
 }
 
 // NoArgs returns a [UsageError] if the command was given arguments.

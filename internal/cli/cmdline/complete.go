@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/urfave/cli/v2"
@@ -76,7 +75,7 @@ func complete(app *cli.App, args []string, out io.Writer) {
 	if len(args) > 2 {
 		breaks = args[2]
 	}
-	l := shellLine(args[1], breaks)
+	l := splitLine(args[1], breaks, shellEscapes)
 	if len(l.words) < 2 {
 		return
 	}
@@ -99,28 +98,11 @@ func complete(app *cli.App, args []string, out io.Writer) {
 // candidates returns the candidates for the last word. The words before it are a command line
 // without the program's name.
 func candidates(app *cli.App, words []string) []Candidate {
-	p := newPlace(app)
-	current := words[len(words)-1]
-	var want cli.Flag // flag whose value comes next
-	for _, w := range words[:len(words)-1] {
-		if want = p.take(w, want); p.ended {
-			return nil
-		}
+	p, current := parsed(app, words[:len(words)-1]), words[len(words)-1]
+	if p.external {
+		return nil
 	}
-	names, _ := app.Metadata[completerKey].(func(Kind) []Candidate)
-	p.names = func(k Kind) []Candidate {
-		k.Command, k.Dir = p.command, p.dir()
-		if names == nil {
-			return nil
-		}
-		return names(k)
-	}
-	return begun(p.all(want, current), current)
-}
-
-func newPlace(app *cli.App) *place {
-	return &place{commands: app.Commands, flags: append([]cli.Flag{cli.VersionFlag, cli.HelpFlag}, app.Flags...),
-		usage: app.ArgsUsage}
+	return begun(p.all(current), current)
 }
 
 // Line parses command lines of a program in the program itself. They are split into words as by
@@ -134,13 +116,16 @@ type Line struct {
 func LineOf(app *cli.App, before ...string) *Line { return &Line{app, before} }
 
 // LastWord returns the byte at which the last word of a line begins, with its quotes.
-func LastWord(line string) int { return shellLine(line, "").start }
+func LastWord(line string) int {
+	raw := splitLine(line, "", ownEscapes).raw
+	return len(line) - len(raw[len(raw)-1])
+}
 
 // Complete returns the candidates for the end of a line. The Word of each is the whole line with
 // the candidate.
 func (l *Line) Complete(line string) []Candidate {
-	t := shellLine(line, "")
-	from, before := t.start, ""
+	t := splitLine(line, "", ownEscapes)
+	from, before := LastWord(line), ""
 	if t.open != 0 {
 		from, before = t.quoted, t.before
 	}
@@ -167,47 +152,37 @@ func (l *Line) Complete(line string) []Candidate {
 // the usage of the argument that can come next, "" if there is none. ok is false if there is no
 // such command.
 func (l *Line) Arguments(words []string) (args []int, next string, ok bool) {
-	p := newPlace(l.app)
-	var want cli.Flag
-	for i, w := range words {
-		n := p.count
-		if want = p.take(w, want); p.ended {
-			return args, "", true
-		}
-		if p.count > n {
-			args = append(args, i)
-		}
+	p := parsed(l.app, words)
+	if usage := p.usageWords(); p.needs == nil && !p.external && len(p.words) < len(usage) {
+		next = usage[len(p.words)]
 	}
-	if usage := p.usageWords(); want == nil && p.count < len(usage) {
-		next = usage[p.count]
-	}
-	return args, next, p.command != ""
+	return p.indexes, next, p.command.Name != ""
 }
 
 // usageWords returns the arguments in the usage of the command, without brackets.
-func (p *place) usageWords() []string {
-	return strings.FieldsFunc(p.usage, func(r rune) bool { return r == ' ' || r == '[' || r == ']' })
+func (p *parser) usageWords() []string {
+	return strings.FieldsFunc(p.command.ArgsUsage, func(r rune) bool { return r == ' ' || r == '[' || r == ']' })
 }
 
-// all returns the candidates for a word. want is the flag whose value the word is, or nil.
-func (p *place) all(want cli.Flag, current string) (all []Candidate) {
+// all returns the candidates for a word.
+func (p *parser) all(current string) (all []Candidate) {
 	name, value, joined := strings.Cut(current, "=")
 	switch {
-	case want != nil:
-		return p.values(want, "", current)
-	case p.plain:
+	case p.needs != nil:
+		return p.values(p.needs, "", current)
+	case p.noFlags:
 		return p.arguments(current)
 	case joined && strings.HasPrefix(name, "--"):
-		if f := find(p.flags, name[2:]); f != nil && takesValue(f) {
+		if f := find(p.flags(), name[2:]); f != nil && takesValue(f) {
 			return p.values(f, name+"=", value)
 		}
 		return nil
 	case strings.HasPrefix(current, "-"):
 		return p.flagNames()
-	case p.count > 0 || len(p.commands) == 0:
+	case len(p.words) > 0 || len(p.command.Subcommands) == 0:
 		return p.arguments(current)
 	}
-	for _, c := range p.commands {
+	for _, c := range p.command.Subcommands {
 		if !c.Hidden {
 			all = append(all, Candidate{Word: c.Name, About: c.Usage})
 		}
@@ -235,83 +210,20 @@ func begun(all []Candidate, current string) []Candidate {
 	})
 }
 
-// place is the position in a command line of the word to complete.
-type place struct {
-	commands []*cli.Command // commands that may come next
-	command  string         // the last command so far
-	flags    []cli.Flag
-	usage    string // usage line of the arguments
-	count    int    // number of arguments so far
-	plain    bool   // after "--"
-	ended    bool   // another program reads the rest
-	given    string // value of --dir
-	names    func(Kind) []Candidate
-}
-
-// take takes a word before the one that is completed. It is the value of want if want is not nil.
-// take returns the flag whose value comes next, or nil.
-func (p *place) take(w string, want cli.Flag) cli.Flag {
-	name, value, joined := strings.Cut(strings.TrimLeft(w, "-"), "=")
-	switch {
-	case want != nil:
-		p.set(want, w)
-	case p.plain:
-		p.count++
-	case w == "--":
-		p.plain = true
-	case strings.HasPrefix(w, "--"), strings.HasPrefix(w, "-") && len(w) == 2:
-		f := find(p.flags, name)
-		if f == nil || !takesValue(f) {
-			return nil
-		}
-		if !joined {
-			return f
-		}
-		p.set(f, value)
-	case strings.HasPrefix(w, "-") && w != "-":
-		// The last of joined flags may take a value; in -ofmt it follows directly.
-		for i := 1; i < len(w); i++ {
-			if f := find(p.flags, w[i:i+1]); f != nil && takesValue(f) {
-				if i == len(w)-1 {
-					return f
-				}
-				return nil
-			}
-		}
-	default:
-		c := commandNamed(p.commands, w)
-		if c == nil || p.count > 0 {
-			p.count++
-			return nil
-		}
-		if c.SkipFlagParsing {
-			p.ended = true
-			return nil
-		}
-		p.command = c.Name
-		p.commands, p.flags, p.usage = c.Subcommands, append([]cli.Flag{cli.HelpFlag}, c.Flags...), c.ArgsUsage
+// names returns the candidates of the program's own domain for a kind of word.
+func (p *parser) names(k Kind) []Candidate {
+	names, _ := p.app.Metadata[completerKey].(func(Kind) []Candidate)
+	if names == nil {
+		return nil
 	}
-	return nil
-}
-
-func (p *place) set(f cli.Flag, value string) {
-	if _, ok := f.(rest); ok {
-		p.ended = true
-	}
-	if f.Names()[0] == dirFlagName {
-		p.given = value
-	}
-}
-
-// dir returns the lektor-dir that the command would work on.
-func (p *place) dir() string {
-	given, _ := ExpandHome(p.given)
-	return cmp.Or(given, DefaultDir())
+	dir, _ := ExpandHome(p.dir)
+	k.Command, k.Dir = p.command.Name, cmp.Or(dir, DefaultDir())
+	return names(k)
 }
 
 // flagNames returns the long names of flags.
-func (p *place) flagNames() (all []Candidate) {
-	for _, f := range p.flags {
+func (p *parser) flagNames() (all []Candidate) {
+	for _, f := range p.flags() {
 		d, ok := f.(cli.DocGenerationFlag)
 		if v, hides := f.(cli.VisibleFlag); !ok || hides && !v.IsVisible() {
 			continue
@@ -326,7 +238,7 @@ func (p *place) flagNames() (all []Candidate) {
 }
 
 // values returns the values of a flag, each behind prefix.
-func (p *place) values(f cli.Flag, prefix, word string) (all []Candidate) {
+func (p *parser) values(f cli.Flag, prefix, word string) (all []Candidate) {
 	d, ok := f.(cli.DocGenerationFlag)
 	if !ok {
 		return nil
@@ -362,12 +274,12 @@ func isWord(s string) bool {
 
 // arguments returns candidates for the next argument, by the usage of the command, which has kinds
 // in capitals and literal words. The last argument of the usage may be repeated.
-func (p *place) arguments(word string) (all []Candidate) {
+func (p *parser) arguments(word string) (all []Candidate) {
 	fields := p.usageWords()
 	if len(fields) == 0 {
 		return nil
 	}
-	for kind := range strings.SplitSeq(fields[min(p.count, len(fields)-1)], "|") {
+	for kind := range strings.SplitSeq(fields[min(len(p.words), len(fields)-1)], "|") {
 		kind = strings.TrimRight(kind, "….")
 		switch {
 		case kind == "" || kind[0] == '-':
@@ -378,79 +290,4 @@ func (p *place) arguments(word string) (all []Candidate) {
 		}
 	}
 	return all
-}
-
-// typed is the line of a shell, up to the cursor.
-type typed struct {
-	words  []string // without quotes; the last is the one to complete
-	before string   // part of the last word that is not replaced
-	open   rune     // the quote in which it ends, or 0
-	start  int      // index in the line of the last word
-	quoted int      // index in the line after the last quote that begins
-}
-
-// shellLine parses a line as bash does, without expansions. The shell replaces the last word from
-// after the quote in which it ends, or else from after the last unquoted character of breaks.
-func shellLine(line, breaks string) typed {
-	var l typed
-	var word strings.Builder
-	begun := false
-	for i := 0; i < len(line); {
-		r, n := utf8.DecodeRuneInString(line[i:])
-		i += n
-		switch {
-		case l.open == '\'' && r == '\'', l.open == '"' && r == '"':
-			l.open = 0
-			continue
-		case l.open == '\'':
-		case r == '\\' && i < len(line):
-			next, size := utf8.DecodeRuneInString(line[i:])
-			if l.open == '"' && !strings.ContainsRune("$`\"\\", next) {
-				break // an ordinary character
-			}
-			i += size
-			begun = true
-			word.WriteRune(next)
-			continue
-		case l.open == '"':
-		case r == '\'' || r == '"':
-			l.open, begun = r, true
-			l.before, l.quoted = word.String(), i
-			continue
-		case unicode.IsSpace(r):
-			if begun {
-				l.words = append(l.words, word.String())
-			}
-			word.Reset()
-			begun, l.before, l.start = false, "", i
-			continue
-		}
-		begun = true
-		word.WriteRune(r)
-		if l.open == 0 && strings.ContainsRune(breaks, r) {
-			l.before = word.String()
-		}
-	}
-	l.words = append(l.words, word.String())
-	return l
-}
-
-// quote quotes text for the end of the line, so that the shell reads exactly this text.
-func (l typed) quote(text string) string {
-	switch l.open {
-	case '\'':
-		return strings.ReplaceAll(text, `'`, `'\''`)
-	case '"':
-		return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(text)
-	}
-	var b strings.Builder
-	for i, r := range text {
-		plain := unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_-./:@%+,=", r) ||
-			r == '~' && (i > 0 || l.before != "")
-		if !plain {
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

@@ -19,7 +19,7 @@ func completed(args ...string) string {
 			{Name: "get", Usage: "get it", ArgsUsage: "FEED [check|apply] [QUERY]", Flags: []cli.Flag{
 				&cli.StringFlag{Name: "format", Aliases: []string{"o"}, Usage: "print `FORMAT`: path, url (the default), r2e, 64k, another field or a template; and more: x"},
 				&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "`all` of it"}, &cli.BoolFlag{Name: "secret", Hidden: true},
-				RestFlag("run", "run `CMD`"),
+				RestFlag("run", "run `CMD`"), NumericArgs(),
 			}},
 			{Name: "hidden", Hidden: true}, {Name: "out", SkipFlagParsing: true, ArgsUsage: "FEED"},
 		},
@@ -53,6 +53,10 @@ func TestComplete(t *testing.T) {
 		{"get --format url a", "a..FEED.D\t"},
 		{"get --unknown a", "a..FEED.D\t"},
 		{"get -- --a", "--a..FEED.D\t"},
+		{"get -5 a", "apply\t"},
+		{"get --format", "--format\tprint FORMAT: path, url (the default), r2e, 64k, another field or a template; and more: x"},
+		{"get nosuch -z a", "apply\t"},
+		{"-- a", ""},
 		{"get --run cmd a", ""},
 		{"out a", ""},
 		{"hid", ""},
@@ -63,7 +67,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-func TestShellLine(t *testing.T) {
+func TestSplitLine(t *testing.T) {
 	const breaks = " \t\n\"'><=;|&(:"
 	for _, c := range []struct {
 		line, word, before, open string
@@ -79,7 +83,7 @@ func TestShellLine(t *testing.T) {
 		{`p 'a'"b`, "ab", "a", `"`},
 		{`p a\`, `a\`, "", ""},
 	} {
-		l := shellLine(c.line, breaks)
+		l := splitLine(c.line, breaks, shellEscapes)
 		open := ""
 		if l.open != 0 {
 			open = string(l.open)
@@ -97,19 +101,21 @@ func FuzzShellQuote(f *testing.F) {
 	f.Add("~a`b`;c&d|e<f>g*?[h]{i}!#%\\", "'", "p x:")
 	f.Add("é\u202e", "\"", "p --a=")
 	f.Fuzz(func(t *testing.T, text, quote, line string) {
-		if !utf8.ValidString(text+line) || strings.ContainsAny(text, "\x00\n\r") || quote != "" && quote != "'" && quote != "\"" || strings.ContainsAny(line, "'\"\\") {
+		if !utf8.ValidString(text) || !utf8.ValidString(line) || strings.ContainsAny(text, "\x00\n\r") || quote != "" && quote != "'" && quote != "\"" || strings.ContainsAny(line, "'\"\\") {
 			return
 		}
-		l := shellLine(line+quote, ":=")
-		end := ""
-		if l.open != 0 {
-			end = string(l.open)
-		}
-		got := shellLine(line+quote+l.quote(text)+end, ":=")
-		want := slices.Clone(l.words)
-		want[len(want)-1] += text
-		if !slices.Equal(got.words, want) {
-			t.Errorf("%q in %q: %q, not %q", text, line+quote, got.words, want)
+		for _, escapes := range []string{shellEscapes, ownEscapes} {
+			l := splitLine(line+quote, ":=", escapes)
+			end := ""
+			if l.open != 0 {
+				end = string(l.open)
+			}
+			got := splitLine(line+quote+l.quote(text)+end, ":=", escapes)
+			want := slices.Clone(l.words)
+			want[len(want)-1] += text
+			if !slices.Equal(got.words, want) {
+				t.Errorf("%q in %q: %q, not %q", text, line+quote, got.words, want)
+			}
 		}
 	})
 }

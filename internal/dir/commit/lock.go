@@ -22,6 +22,9 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("feed %s is being fetched by another process", e.Feed)
 }
 
+// IsBusy reports whether an error is a [*BusyError].
+func IsBusy(err error) bool { return errors.As(err, new(*BusyError)) }
+
 // Lock locks a feed without waiting. The error is a [*BusyError] if another process holds the
 // lock. The lock file, etc/fetch/lock/$feed, is never removed: two processes could then hold locks
 // on different files of that name.

@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/dir/journal"
+	"github.com/lektordir/lektor/internal/files/workers"
 )
 
 // Txn is a transaction: a delivery to one feed. It holds the feed's lock from [Writer.Begin] to
@@ -58,23 +59,16 @@ func (w *Writer) txn(feed string, unlock func()) *Txn {
 	return &Txn{w: w, d: w.d, feed: feed, unlock: unlock, staging: staging{d: w.d, feed: feed, rel: "tmp/" + feed}}
 }
 
-// BeginWait waits for 100 pauses, that is ten seconds.
-const (
-	busyPause = 100 * time.Millisecond
-	busyTries = 100
-)
-
 // BeginWait is like [Writer.Begin], but waits up to ten seconds if another fetcher holds the lock.
-func (w *Writer) BeginWait(ctx context.Context, feed string) (*Txn, error) {
-	for try := 0; ; try++ {
-		t, err := w.Begin(feed)
-		if busy := (*BusyError)(nil); !errors.As(err, &busy) || try == busyTries {
-			return t, err
-		}
-		if err := w.d.Sleep(ctx, busyPause); err != nil {
-			return nil, err
-		}
+func (w *Writer) BeginWait(ctx context.Context, feed string) (t *Txn, err error) {
+	err = workers.WhileBusy(ctx, w.d.Sleep, workers.Patience, nil, IsBusy, func() error {
+		t, err = w.Begin(feed)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return t, nil
 }
 
 // Feed returns the hash of the feed.

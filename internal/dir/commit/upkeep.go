@@ -61,7 +61,7 @@ func (w *Writer) recoverFeeds(ctx context.Context, feeds []string) error {
 // recoverFeed recovers one feed under its lock.
 func (w *Writer) recoverFeed(feed string) error {
 	t, err := w.Begin(feed)
-	if _, ok := errors.AsType[*BusyError](err); ok {
+	if IsBusy(err) {
 		return nil
 	}
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/workers"
 )
 
 // Options has the fields of lektordir.Options.
@@ -34,7 +35,7 @@ func (o Options) Defaults() Options {
 		o.Now = time.Now
 	}
 	if o.Sleep == nil {
-		o.Sleep = sleep
+		o.Sleep = workers.Sleep
 	}
 	if o.PID == 0 {
 		o.PID = os.Getpid()
@@ -44,17 +45,6 @@ func (o Options) Defaults() Options {
 		o.Host, _ = os.Hostname()
 	}
 	return o
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // Dir is a lektor-dir. It holds no file open, and is safe for concurrent use.

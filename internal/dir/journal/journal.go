@@ -10,8 +10,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"hash/crc32"
+	"hash/maphash"
 	"io/fs"
 	"os"
 	"slices"
@@ -86,8 +85,6 @@ func (r Record) Lineage() string {
 	return r.Identity.String()
 }
 
-var crcTable = crc32.MakeTable(crc32.Castagnoli)
-
 // appendTo appends the record's line to b: six fields, separated by spaces. The last one is the
 // CRC-32C of the text before it, in hexadecimal. If the identity in the unique name is that of the
 // line, it is omitted from the name.
@@ -111,30 +108,15 @@ func (r Record) appendTo(b []byte) []byte {
 	}
 	b = append(b, ' ')
 	b = append(b, cmp.Or(r.Replaces, "-")...)
-	b = append(b, ' ')
-	sum := crc32.Checksum(b[start:], crcTable)
-	return append(fmt.Appendf(b, "%08x", sum), '\n')
-}
-
-// intact reports whether a line, without its newline, ends with its checksum.
-func intact(l []byte) bool {
-	if len(l) < 9 || l[len(l)-9] != ' ' {
-		return false
-	}
-	n := len(l) - 8
-	var sum [4]byte
-	_, err := hex.Decode(sum[:], l[n:])
-	return err == nil && binary.BigEndian.Uint32(sum[:]) == crc32.Checksum(l[:n], crcTable)
+	return filelog.Seal(append(b, ' '), start)
 }
 
 // parseRecord parses a line without its newline. An editor may have added a carriage return.
 func parseRecord(l []byte) (Record, bool) {
 	var r Record
-	if l = bytes.TrimSuffix(l, []byte{'\r'}); !intact(l) {
-		return r, false
-	}
-	f := bytes.Split(l[:len(l)-9], []byte{' '})
-	if len(f) != 5 || len(f[0]) != 16 || len(f[1]) != 16 || len(f[2]) != 16 {
+	l, ok := filelog.Unseal(bytes.TrimSuffix(l, []byte{'\r'}))
+	f := bytes.Split(l, []byte{' '})
+	if !ok || len(f) != 6 || len(f[0]) != 16 || len(f[1]) != 16 || len(f[2]) != 16 || len(f[5]) > 0 {
 		return r, false
 	}
 	for _, x := range []struct{ to, from []byte }{
@@ -246,7 +228,7 @@ func (j *Journal) Last(n int) (recs []Record) {
 // Bad returns the number of damaged lines.
 func (j *Journal) Bad() (n int) {
 	for i := range j.ends {
-		if !intact(j.line(i)) {
+		if _, ok := filelog.Unseal(j.line(i)); !ok {
 			n++
 		}
 	}
@@ -305,8 +287,10 @@ func hashOfName(l []byte) uint64 {
 // omit.
 func hashOfStem(unique []byte) uint64 {
 	stem, _, _ := bytes.Cut(unique, []byte{'I'})
-	return uint64(crc32.Checksum(stem, crcTable))
+	return maphash.Bytes(seed, stem)
 }
+
+var seed = maphash.MakeSeed()
 
 // hashOfLineage returns the hash of the identity in the unique name of a line, or of the line's
 // identity if the name has none.

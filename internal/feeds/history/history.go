@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -253,8 +252,6 @@ func (h *History) Forget() error {
 	return bad
 }
 
-var historyCRC = crc32.MakeTable(crc32.Castagnoli)
-
 // archiveLine returns a line of the record: six fields separated by tabs, "-" for an empty one, and
 // the CRC-32C of everything before it, in hexadecimal.
 func archiveLine(s rfc5005.Stored) []byte {
@@ -262,15 +259,14 @@ func archiveLine(s rfc5005.Stored) []byte {
 	for i := range f {
 		f[i] = cmp.Or(feedfiles.OneField(f[i]), "-")
 	}
-	line := strings.Join(f, "\t") + "\t"
-	return fmt.Appendf(nil, "%s%08x\n", line, crc32.Checksum([]byte(line), historyCRC))
+	return filelog.Seal([]byte(strings.Join(f, "\t")+"\t"), 0)
 }
 
 // parseArchive parses a line without its newline.
 func parseArchive(line []byte) (s rfc5005.Stored, ok bool) {
-	i := bytes.LastIndexByte(line, '\t') + 1
-	f := strings.Split(string(line), "\t")
-	if len(f) != 7 || f[6] != fmt.Sprintf("%08x", crc32.Checksum(line[:i], historyCRC)) {
+	text, ok := filelog.Unseal(line)
+	f := strings.Split(string(text), "\t")
+	if !ok || len(f) != 7 || f[6] != "" {
 		return s, false
 	}
 	for i, v := range f[:6] {

@@ -651,7 +651,7 @@ func SameAlias(w *commit.Writer, d *lektordir.Dir, hash string) error {
 		}
 		return feedfiles.RemoveFile(filepath.Join(d.Join("src", hash), feedfiles.PathAlias))
 	})
-	if errors.As(err, new(*commit.BusyError)) {
+	if commit.IsBusy(err) {
 		return nil
 	}
 	return err

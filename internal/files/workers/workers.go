@@ -1,6 +1,6 @@
 // Package workers runs goroutines that share a piece of work, as many at once as there are
 // processors. A panic of a goroutine is raised again in the goroutine that waits for them,
-// so that it can restore a terminal or release a lock.
+// so that it can restore a terminal or release a lock. It also waits for locks of other processes.
 package workers
 
 import (

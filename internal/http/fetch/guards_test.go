@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -356,7 +357,7 @@ func TestDeadlineIsOfTheExchange(t *testing.T) {
 			cfg.Deadline, cfg.Gap = deadline, time.Hour
 			cfg.Sleep = func(ctx context.Context, _ time.Duration) error {
 				waited = true
-				return sleep(ctx, deadline+deadline/10)
+				return workers.Sleep(ctx, deadline+deadline/10)
 			}
 		})
 		for range 2 {

@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // Document is the part of an Atom or RSS 2.0 document that the publisher needs. It must have been
@@ -194,10 +195,6 @@ func WithNext(doc []byte, url string) ([]byte, error) {
 	if len(indent) > 2 {
 		name = "atom:link" // RSS
 	}
-	var href strings.Builder
-	if err := xml.EscapeText(&href, []byte(url)); err != nil {
-		return nil, err
-	}
-	link := fmt.Sprintf("<%s rel=\"next-archive\" href=\"%s\"/>\n%s", name, href.String(), indent)
+	link := fmt.Sprintf("<%s rel=\"next-archive\" href=\"%s\"/>\n%s", name, xmltext.Attr(url), indent)
 	return slices.Insert(bytes.Clone(doc), i, []byte(link)...), nil
 }

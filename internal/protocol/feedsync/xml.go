@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // SyntaxError is the error for a document that is not well-formed XML, or uses XML that is
@@ -311,51 +313,11 @@ func readElement(text []byte) (*element, error) {
 
 const space = " \t\r\n"
 
-func isChar(r rune) bool {
-	return r == '\t' || r == '\n' || r == '\r' || r >= ' ' && r <= 0xD7FF || r >= 0xE000 && r <= 0xFFFD ||
-		r >= 0x10000 && r <= 0x10FFFF
-}
+// Text is [xmltext.Text], for contents of items.
+func Text(s string) string { return xmltext.Text(s) }
 
-var (
-	escapeText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")
-	escapeAttr = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;",
-		"\t", "&#9;", "\n", "&#10;", "\r", "&#13;")
-)
-
-// writable drops characters that XML cannot contain.
-func writable(r rune) rune {
-	if !isChar(r) {
-		return -1
-	}
-	return r
-}
-
-// Text escapes text for use between tags, and [Attr] for use in an attribute. Both drop
-// characters that XML cannot contain.
-func Text(s string) string {
-	if needsNoEscape(s) {
-		return s
-	}
-	return escapeText.Replace(strings.Map(writable, s))
-}
-
-// needsNoEscape reports whether text needs no escaping anywhere.
-func needsNoEscape(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= 0x7F || c == '&' || c == '<' || c == '>' || c == '"' {
-			return false
-		}
-	}
-	return true
-}
-
-// Attr is [Text] for the value of an attribute.
-func Attr(s string) string {
-	if needsNoEscape(s) {
-		return s
-	}
-	return escapeAttr.Replace(strings.Map(writable, s))
-}
+// Attr is [xmltext.Attr].
+func Attr(s string) string { return xmltext.Attr(s) }
 
 // brief shortens a text from a document for a message.
 func brief[S string | []byte](s S) string {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -13,19 +12,20 @@ import (
 )
 
 // Translate translates an expression of newsboat's filter language into the language of
-// lektor-query(7). The error names the part that cannot be translated; Translate never leaves a
-// part out, as that would be another query.
+// lektor-query(7): comparisons of the attributes that lektor has, joined by "and" and "or". The error
+// names the part that cannot be translated; Translate never leaves a part out, as that would be
+// another query.
 //
 // Newsboat shows read entries with a query, too, and lektor's viewers unread ones
 // unless a query says otherwise; Translate leaves this to the viewer.
 func Translate(expr string) (string, error) {
 	p := &expression{rest: expr}
 	text, _, err := p.all()
+	if err == nil && strings.TrimSpace(p.rest) != "" {
+		err = fmt.Errorf("%q is not understood", p.rest)
+	}
 	if err != nil {
 		return "", err
-	}
-	if p.space(); p.rest != "" {
-		return "", fmt.Errorf("%q is not understood", p.rest)
 	}
 	if _, err := query.Parse(text); err != nil {
 		return "", fmt.Errorf("the translation %s is not a valid query: %w", text, err)
@@ -39,304 +39,148 @@ type expression struct {
 	depth int
 }
 
-func (p *expression) space() { p.rest = strings.TrimLeft(p.rest, " \t\r\n") }
-
-// word reads the word w if it is next, and reports whether it was.
-func (p *expression) word(w string) bool {
-	p.space()
-	rest, ok := strings.CutPrefix(p.rest, w)
-	if !ok || rest != "" && isWord(rest[0]) && isWord(w[0]) {
-		return false
+// next reads a token, and returns it and its groups, nil if the next token is another.
+func (p *expression) next(token string) []string {
+	found := regexp.MustCompile(`^\s*` + token).FindStringSubmatch(p.rest)
+	if found != nil {
+		p.rest = p.rest[len(found[0]):]
 	}
-	p.rest = rest
-	return true
-}
-
-func isWord(c byte) bool {
-	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return found
 }
 
 // all reads comparisons with "and" and "or" between them. As in newsboat, both have the same
-// precedence and group to the right. joins is the outermost operator, "" for a single term.
-func (p *expression) all() (text, joins string, err error) {
+// precedence and group to the right. or is set if the outermost operator is "or".
+func (p *expression) all() (text string, or bool, err error) {
 	if p.depth++; p.depth > 100 {
-		return "", "", errors.New("it is nested too deeply")
+		return "", false, errors.New("it is nested too deeply")
 	}
 	defer func() { p.depth-- }()
-	left, leftJoins, err := p.one()
+	text, or, err = p.one()
 	if err != nil {
-		return "", "", err
+		return "", false, err
 	}
-	for _, op := range []string{"and", "or"} {
-		if !p.word(op) {
-			continue
-		}
-		right, rightJoins, err := p.all()
-		if err != nil {
-			return "", "", err
-		}
-		if op == "and" {
-			return group(left, leftJoins, "or") + " " + group(right, rightJoins, "or"), op, nil
-		}
-		return left + " or " + right, op, nil
+	op := p.next(`(and|or)\b`)
+	if op == nil {
+		return text, or, nil
 	}
-	return left, leftJoins, nil
+	right, rightOr, err := p.all()
+	if op[1] == "or" {
+		return text + " or " + right, true, err
+	}
+	return group(text, or) + " " + group(right, rightOr), false, err
 }
 
-// group puts a query into parentheses if its outermost operator is less.
-func group(text, joins, less string) string {
-	if joins == less {
+func group(text string, or bool) string {
+	if or {
 		return "(" + text + ")"
 	}
 	return text
 }
 
 // one reads a comparison or an expression in parentheses.
-func (p *expression) one() (text, joins string, err error) {
-	if p.word("(") {
-		text, joins, err = p.all()
-		if err == nil && !p.word(")") {
+func (p *expression) one() (text string, or bool, err error) {
+	if p.next(`\(`) != nil {
+		text, or, err = p.all()
+		if err == nil && p.next(`\)`) == nil {
 			err = errors.New("a parenthesis is not closed")
 		}
-		return text, joins, err
+		return text, or, err
 	}
-	p.space()
-	n := 0
-	for n < len(p.rest) && isWord(p.rest[n]) {
-		n++
+	c := p.next(`(\w+)\s*(==?|!=|[=!]~|[<>]=?|!?#|between\b)\s*` +
+		`(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([\w:-]+))`)
+	if c == nil {
+		return "", false, fmt.Errorf("%q is not understood", p.rest)
 	}
-	attribute := p.rest[:n]
-	p.rest = p.rest[n:]
-	if attribute == "" {
-		return "", "", fmt.Errorf("an attribute is missing before %q", p.rest)
+	op, negated := strings.CutPrefix(c[2], "!")
+	op = strings.NewReplacer("==", "=", "=~", "~").Replace(op)
+	value := strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(c[3]) +
+		strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(c[4]) + c[5]
+	text, err = comparison(c[1], op, value, negated)
+	if err != nil {
+		return "", false, fmt.Errorf("%s: %w", strings.TrimSpace(c[0]), err)
 	}
-	for _, op := range []string{"==", "!=", "=~", "!~", "<=", ">=", "!#", "=", "<", ">", "#", "between"} {
-		if !p.word(op) {
-			continue
-		}
-		value, err := p.value()
-		if err != nil {
-			return "", "", err
-		}
-		if op == "==" {
-			op = "="
-		}
-		text, joins, err = comparison(attribute, op, value)
-		if err != nil {
-			err = fmt.Errorf("%s %s %s: %w", attribute, op, value, err)
-		}
-		return text, joins, err
+	switch rest, not := strings.CutPrefix(text, "not:"); {
+	case !negated || c[1] == "unread":
+		return text, false, nil
+	case not:
+		return rest, false, nil
 	}
-	return "", "", fmt.Errorf("%s is not compared with anything", attribute)
+	return "not:" + text, false, nil
 }
 
-// value reads a string in quotes, a number, or two with a colon.
-func (p *expression) value() (string, error) {
-	p.space()
-	if p.rest == "" {
-		return "", errors.New("a value is missing at the end")
-	}
-	if quote := p.rest[0]; quote == '"' || quote == '\'' {
-		var b strings.Builder
-		for i := 1; i < len(p.rest); i++ {
-			switch c := p.rest[i]; {
-			case c == quote:
-				p.rest = p.rest[i+1:]
-				return b.String(), nil
-			case c == '\\' && i+1 < len(p.rest) && (p.rest[i+1] == quote || p.rest[i+1] == '\\'):
-				i++
-				b.WriteByte(p.rest[i])
-			default:
-				b.WriteByte(c)
-			}
-		}
-		return "", errors.New("a quote is not closed")
-	}
-	n := 0
-	for n < len(p.rest) && (isWord(p.rest[n]) || p.rest[n] == '-' || p.rest[n] == ':') {
-		n++
-	}
-	v := p.rest[:n]
-	p.rest = p.rest[n:]
-	if v == "" {
-		return "", fmt.Errorf("a value is missing before %q", p.rest)
-	}
-	return v, nil
+// texts has the key in lektor-query(7) of each attribute that is text, and its name behind "has:".
+var texts = map[string]struct{ key, has string }{
+	"title": {"title", "title"}, "author": {"author", "author"}, "content": {"text", "content"}, "guid": {"id", ""},
+	"link": {"link", "link"}, "feedtitle": {"feed", ""}, "enclosure_url": {"", "enclosure"},
+	"enclosure_type": {"", "enclosure"},
 }
 
-// texts maps attributes that are text to keys of lektor-query(7).
-var texts = map[string]string{
-	"title": "title", "author": "author", "content": "text", "guid": "id", "link": "link", "feedtitle": "feed",
-}
-
-// hasKeys are the attributes in texts for which lektor-query(7) has "has:".
-var hasKeys = []string{"title", "author", "content", "link"}
-
-var (
-	errNone  = errors.New("the attribute has no equivalent in lektor-query(7)")
-	errOp    = errors.New("the operator or value has no equivalent in lektor-query(7)")
-	errRegex = errors.New("the regular expression has no equivalent in RE2")
-)
-
-// comparisons translates the attributes that are not in texts. joins is "and" or "or" if the result
-// has several terms joined by that word.
-var comparisons = map[string]func(op, value string) (text, joins string, err error){
-	"unread":         unread,
-	"tags":           tags,
-	"flags":          flags,
-	"age":            age,
-	"rssurl":         rssurl,
-	"enclosure_type": func(op, value string) (string, string, error) { return enclosure("enclosure_type", op, value) },
-	"enclosure_url":  func(op, value string) (string, string, error) { return enclosure("enclosure_url", op, value) },
-}
-
-// comparison returns one comparison of newsboat's in the language of lektor-query(7).
-func comparison(attribute, op, value string) (text, joins string, err error) {
-	if compare := comparisons[attribute]; compare != nil {
-		return compare(op, value)
-	}
-	key, ok := texts[attribute]
-	if !ok {
-		return "", "", errNone
-	}
-	negated, quoted := strings.HasPrefix(op, "!"), strings.ReplaceAll(regexp.QuoteMeta(value), "/", `\/`)
-	switch op {
-	case "=~", "!~":
-		re, err := RE2(value)
-		if err != nil {
-			return "", "", err
-		}
-		return negate(key+":"+slashed(re), negated), "", nil
-	case "#", "!#":
-		// A word between spaces; case counts.
-		if value != "" && !strings.Contains(value, " ") {
-			return negate(key+`:/(^| )`+quoted+`( |$)/`, negated), "", nil
-		}
-	case "=", "!=":
-		if value == "" && slices.Contains(hasKeys, attribute) {
-			return negate("has:"+attribute, !negated), "", nil
-		}
-		// The whole text; case counts.
-		if value != "" && attribute != "content" {
-			return negate(key+":/^"+quoted+"$/", negated), "", nil
-		}
-	}
-	return "", "", errOp
-}
-
-func unread(op, value string) (text, joins string, err error) {
-	if op != "=" && op != "!=" || value != "yes" && value != "no" {
-		return "", "", errOp
-	}
-	if (op == "=") == (value == "yes") {
-		return "is:unread", "", nil
-	}
-	return "is:read", "", nil
-}
-
-func tags(op, value string) (text, joins string, err error) {
-	if op != "#" && op != "!#" {
-		return "", "", errOp
-	}
-	return negate("folder:"+quote(tagFolder(value)), op == "!#"), "", nil
-}
-
-func rssurl(op, value string) (text, joins string, err error) {
-	if op != "=" && op != "!=" || !strings.Contains(value, "://") {
-		return "", "", errOp
-	}
-	return negate("feed:"+quote(value), op == "!="), "", nil
-}
-
-// flags translates a comparison of flags: # and =~ with one letter, or with a class of letters.
-func flags(op, value string) (text, joins string, err error) {
-	letters, one := value, false
-	if op == "=~" || op == "!~" {
-		if strings.HasPrefix(value, "[") && strings.HasSuffix(value, "]") && !strings.ContainsAny(value, "^-") {
-			letters, one = strings.Trim(value, "[]"), true
-		} else if len(value) > 1 {
-			return "", "", errOp
-		}
-	} else if op != "#" && op != "!#" || len(value) > 1 {
-		return "", "", errOp
-	}
-	if letters == "" || strings.Trim(letters, "Fabcdefghijklmnopqrstuvwxyz") != "" {
-		return "", "", errors.New("only F and small letters are flags")
-	}
-	var terms []string
-	for _, c := range letters {
-		if c == 'F' {
-			terms = append(terms, "is:flagged")
-		} else {
-			terms = append(terms, "flag:"+string(c))
-		}
-	}
-	text = strings.Join(terms, " or ")
-	if one && len(terms) > 1 {
-		if op == "!~" {
-			return "not:(" + text + ")", "", nil
-		}
-		return text, "or", nil
-	}
-	return negate(text, strings.HasPrefix(op, "!")), "", nil
-}
-
-// age translates a comparison of the age of an entry, which newsboat counts in whole days.
-func age(op, value string) (text, joins string, err error) {
-	low, high, ok := strings.Cut(value, ":")
-	from, err1 := strconv.Atoi(low)
-	to, err2 := strconv.Atoi(high)
-	if op != "between" && (ok || err1 != nil) || op == "between" && (!ok || err1 != nil || err2 != nil) || from < 0 ||
-		to < 0 || max(from, to) > 1e6 {
-		return "", "", errOp
-	}
-	since := func(days int) string { return fmt.Sprintf("since:%dd", days) }
-	before := func(days int) string { return fmt.Sprintf("before:%dd", days) }
-	between := func(from, to int) string {
-		if from == 0 {
-			return since(to + 1)
-		}
-		return before(from) + " " + since(to+1)
-	}
-	switch op {
-	case "<":
-		return since(from), "", nil
-	case "<=":
-		return since(from + 1), "", nil
-	case ">":
-		return before(from + 1), "", nil
-	case ">=":
-		return before(from), "", nil
-	case "=":
-		return between(from, from), "and", nil
-	case "!=":
-		return "not:(" + between(from, from) + ")", "", nil
-	case "between":
-		return between(min(from, to), max(from, to)), "and", nil
-	}
-	return "", "", errOp
-}
-
-// enclosure translates a comparison of the type or the URL of an enclosure.
-func enclosure(attribute, op, value string) (text, joins string, err error) {
-	kind := strings.ToLower(strings.Trim(strings.TrimPrefix(value, "^"), "./*"))
+// comparison returns the term for a comparison, which the caller negates unless the attribute is
+// unread. The operator is =, ~, #, <, <=, >, >= or between.
+func comparison(attribute, op, value string, negated bool) (string, error) {
+	text := texts[attribute]
+	quoted := strings.ReplaceAll(regexp.QuoteMeta(value), "/", `\/`) // case counts
+	kind := strings.Trim(value, "^./*")
 	switch {
-	case (op == "=" || op == "!=") && value == "":
-		return negate("has:enclosure", op == "="), "", nil
-	case (op == "=~" || op == "!~") && (value == "." || value == ".+"):
-		return negate("has:enclosure", op == "!~"), "", nil
-	case attribute == "enclosure_type" && (op == "=~" || op == "!~") &&
-		(kind == "audio" || kind == "video" || kind == "image"):
-		return negate("has:"+kind, op == "!~"), "", nil
+	case attribute == "unread" && op == "=" && (value == "yes" || value == "no"):
+		if negated == (value == "yes") {
+			return "is:read", nil
+		}
+		return "is:unread", nil
+	case attribute == "tags" && op == "#":
+		return "folder:" + quote(tagFolder(value)), nil
+	case attribute == "rssurl" && op == "=" && strings.Contains(value, "://"):
+		return "feed:" + quote(value), nil
+	case attribute == "flags" && (op == "#" || op == "~") && value == "F":
+		return "is:flagged", nil
+	case attribute == "flags" && (op == "#" || op == "~") && len(value) == 1 && value[0] >= 'a' && value[0] <= 'z':
+		return "flag:" + value, nil
+	case attribute == "age":
+		if term := age(op, value); negated && strings.Contains(term, " ") {
+			return "(" + term + ")", nil
+		} else if term != "" {
+			return term, nil
+		}
+	case op == "=" && value == "" && text.has != "":
+		return "not:has:" + text.has, nil
+	case attribute == "enclosure_type" && op == "~" && (kind == "audio" || kind == "video" || kind == "image"):
+		return "has:" + kind, nil
+	case op == "~" && text.key != "":
+		re, err := slashed(value)
+		return text.key + ":" + re, err
+	case op == "#" && text.key != "" && value != "" && !strings.Contains(value, " "): // a word between spaces
+		return text.key + ":/(^| )" + quoted + "( |$)/", nil
+	case op == "=" && text.key != "" && value != "" && attribute != "content":
+		return text.key + ":/^" + quoted + "$/", nil
 	}
-	return "", "", errNone
+	return "", errors.New("it has no equivalent in lektor-query(7)")
 }
 
-func negate(term string, not bool) string {
-	if not {
-		return "not:" + term
+// age returns the terms for a comparison of the age of an entry, which newsboat counts in whole days,
+// "" if there are none.
+func age(op, value string) string {
+	low, high, isRange := strings.Cut(value, ":")
+	if !isRange {
+		high = low
 	}
-	return term
+	const most = 20 // bits
+	from, err1 := strconv.ParseUint(low, 10, most)
+	to, err2 := strconv.ParseUint(high, 10, most)
+	from, to = min(from, to), max(from, to)
+	switch {
+	case err1 != nil || err2 != nil || isRange != (op == "between"):
+	case op == "<":
+		return fmt.Sprintf("since:%dd", from)
+	case op == ">":
+		return fmt.Sprintf("before:%dd", from+1)
+	case op == ">=":
+		return fmt.Sprintf("before:%dd", from)
+	case op == "<=", (op == "=" || isRange) && from == 0:
+		return fmt.Sprintf("since:%dd", to+1)
+	case op == "=" || isRange:
+		return fmt.Sprintf("before:%dd since:%dd", from, to+1)
+	}
+	return ""
 }
 
 // quote returns s as a phrase of lektor-query(7).
@@ -347,126 +191,27 @@ func quote(s string) string {
 // tagFolder returns the folder for a tag: "a/b" is the folder b in a.
 func tagFolder(tag string) string { return opml.JoinPath(strings.Split(oneLine(tag), "/")) }
 
-// slashed returns a regular expression as a term that ignores case.
-func slashed(re string) string {
-	var b strings.Builder
-	for i := 0; i < len(re); i++ {
-		if re[i] == '\\' && i+1 < len(re) {
-			b.WriteString(re[i : i+2])
-			i++
-			continue
-		}
-		if re[i] == '/' {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(re[i])
-	}
-	return "/" + b.String() + "/i"
-}
-
-// RE2 translates an extended regular expression of POSIX, with the additions of the GNU library,
-// into one of RE2. In a POSIX class a backslash is a plain character; "\<" and "\>" are the
-// beginning and end of a word; there are no lazy quantifiers, and no groups that begin with a
-// question mark.
-func RE2(posix string) (string, error) {
-	var b strings.Builder
-	for i := 0; i < len(posix); i++ {
-		c := posix[i]
+// slashed returns an extended regular expression of POSIX, with the additions of the GNU library, as
+// one of lektor-query(7) that ignores case. The error names a part that means something else in RE2,
+// for example a backslash in a class, which is a plain character in POSIX.
+func slashed(posix string) (string, error) {
+	var err error
+	pieces := regexp.MustCompile(`(?s)\\.?|\[\^?\]?(\[:\w+:\]|[^]])*\]|[(*+?}][*+?]|.`)
+	text := pieces.ReplaceAllStringFunc(posix, func(piece string) string {
+		escape, isEscape := strings.CutPrefix(piece, `\`)
 		switch {
-		case c == '\\':
-			if i++; i == len(posix) {
-				return "", fmt.Errorf("%w: a backslash at its end", errRegex)
-			}
-			text, err := escaped(posix[i])
-			if err != nil {
-				return "", err
-			}
-			b.WriteString(text)
-		case c == '[':
-			end := classEnd(posix, i)
-			if end < 0 || strings.Contains(posix[i+1:end], "[.") || strings.Contains(posix[i+1:end], "[=") {
-				return "", fmt.Errorf("%w: %s", errRegex, posix[i:])
-			}
-			b.WriteString(class(posix[i:end]))
-			i = end - 1
-		case strings.IndexByte("*+?}", c) >= 0 && i+1 < len(posix) && strings.IndexByte("*+?", posix[i+1]) >= 0,
-			c == '(' && i+1 < len(posix) && strings.IndexByte("*+?", posix[i+1]) >= 0:
-			return "", fmt.Errorf("%w: %s", errRegex, posix[i:i+2])
-		default:
-			b.WriteByte(c)
+		case isEscape && strings.Contains("<>", escape) && escape != "": // the ends of a word
+			return `\b`
+		case isEscape && strings.Contains("bBwWsS!\"#$%&()*+,-./:;=?@[\\]^_{|}~", escape) && escape != "":
+			return piece
+		case isEscape, len(piece) > 2 && (strings.Contains(piece, `\`) || strings.Contains(piece[1:], "[.") ||
+			strings.Contains(piece[1:], "[=")), len(piece) == 2 && strings.Contains("*+?", piece[1:]):
+			err = fmt.Errorf("%s in a regular expression has no equivalent in RE2", piece)
 		}
+		return strings.ReplaceAll(piece, "/", `\/`)
+	})
+	if _, compiles := regexp.Compile(text); err == nil && compiles != nil {
+		err = fmt.Errorf("the regular expression has no equivalent in RE2: %w", compiles)
 	}
-	if _, err := regexp.Compile(b.String()); err != nil {
-		return "", fmt.Errorf("%w: %w", errRegex, err)
-	}
-	return b.String(), nil
-}
-
-// escaped returns the RE2 form of an escaped byte.
-func escaped(c byte) (string, error) {
-	switch {
-	case c == '<', c == '>':
-		return `\b`, nil
-	case c == '`':
-		return `\A`, nil
-	case c == '\'':
-		return `\z`, nil
-	case strings.IndexByte("bBwWsS", c) >= 0:
-		return `\` + string(c), nil
-	case c >= '1' && c <= '9':
-		return "", fmt.Errorf("%w: \\%c", errRegex, c)
-	case c >= 0x80 || isWord(c): // plain
-		return string([]byte{c}), nil
-	}
-	return `\` + string(c), nil
-}
-
-// classEnd returns the index behind a class that begins at i, or -1.
-func classEnd(re string, i int) int {
-	at := i + 1
-	if at < len(re) && re[at] == '^' {
-		at++
-	}
-	if at < len(re) && re[at] == ']' {
-		at++ // the first one is plain
-	}
-	for at < len(re) && re[at] != ']' {
-		if strings.HasPrefix(re[at:], "[:") {
-			n := strings.Index(re[at:], ":]")
-			if n < 0 {
-				return -1
-			}
-			at += n + 1
-		}
-		at++
-	}
-	if at >= len(re) {
-		return -1
-	}
-	return at + 1
-}
-
-// class writes a class of POSIX, with its brackets, for RE2.
-func class(text string) string {
-	inner := text[1 : len(text)-1]
-	var b strings.Builder
-	b.WriteByte('[')
-	if rest, ok := strings.CutPrefix(inner, "^"); ok {
-		b.WriteByte('^')
-		inner = rest
-	}
-	for i := 0; i < len(inner); i++ {
-		if strings.HasPrefix(inner[i:], "[:") {
-			n := strings.Index(inner[i:], ":]") + 2
-			b.WriteString(inner[i : i+n])
-			i += n - 1
-			continue
-		}
-		if strings.IndexByte(`\[]^`, inner[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(inner[i])
-	}
-	b.WriteByte(']')
-	return b.String()
+	return "/" + text + "/i", err
 }

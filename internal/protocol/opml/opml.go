@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // Document is an OPML document.
@@ -506,15 +508,7 @@ func (d *Document) Bytes() []byte {
 		b.WriteString(n.Raw + "\n")
 	}
 	d.root.write(&b, 0)
-	return bytes.Map(writable, b.Bytes())
-}
-
-// writable drops characters that an XML document must not contain (Char of XML 1.0), and DEL.
-func writable(r rune) rune {
-	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0x7F || r == 0xFFFE || r == 0xFFFF {
-		return -1
-	}
-	return r
+	return bytes.Map(xmltext.Writable, b.Bytes())
 }
 
 // write writes an element with one child per line, unless it contains text.
@@ -542,7 +536,7 @@ func (n *Node) write(b *bytes.Buffer, depth int) {
 func (n *Node) writeStart(b *bytes.Buffer) {
 	b.WriteString("<" + n.Name)
 	for _, a := range n.Attrs {
-		b.WriteString(" " + a.Name + `="` + escapeAttr.Replace(a.Value) + `"`)
+		b.WriteString(" " + a.Name + `="` + xmltext.Attr(a.Value) + `"`)
 	}
 }
 
@@ -551,7 +545,7 @@ func (n *Node) writeInline(b *bytes.Buffer) {
 	case n.Raw != "":
 		b.WriteString(n.Raw)
 	case n.Name == "":
-		b.WriteString(escapeText.Replace(n.Text))
+		b.WriteString(xmltext.Text(n.Text))
 	case len(n.Children) == 0:
 		n.writeStart(b)
 		b.WriteString("/>")
@@ -564,12 +558,6 @@ func (n *Node) writeInline(b *bytes.Buffer) {
 		b.WriteString("</" + n.Name + ">")
 	}
 }
-
-var (
-	escapeText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#13;")
-	escapeAttr = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;",
-		"\t", "&#9;", "\n", "&#10;", "\r", "&#13;")
-)
 
 func (n *Node) is(name string) bool { return n.Name != "" && strings.EqualFold(n.Name, name) }
 func (n *Node) isText() bool        { return n.Name == "" && n.Raw == "" }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/lektordir/lektor/internal/text/charset"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // The limits of [Parse], beyond any list that a person made.
@@ -67,7 +68,7 @@ func Parse(data []byte) (*Document, error) {
 // toUTF8 returns the document as valid UTF-8 without control characters.
 func toUTF8(data []byte) string {
 	text, _ := charset.Decode(data, "")
-	return string(bytes.Map(writable, text))
+	return string(bytes.Map(xmltext.Writable, text))
 }
 
 // parser parses one document into a tree.
@@ -317,6 +318,6 @@ func unescape(s string) string {
 		if len(text) > 1 && strings.HasSuffix(text, ";") {
 			return ref // unknown, or only its beginning is known
 		}
-		return strings.Map(writable, text)
+		return strings.Map(xmltext.Writable, text)
 	})
 }

@@ -3,7 +3,6 @@ package rsscloud
 import (
 	"bytes"
 	"context"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // MaxURL is the maximum length of a URL that a cloud accepts, in bytes.
@@ -257,9 +257,6 @@ func Notify(ctx context.Context, c *fetch.Client, callback, protocol, procedure,
 
 // EncodeResult returns the answer to a REST request. element is notifyResult or result.
 func EncodeResult(element string, success bool, msg string) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "<?xml version=\"1.0\"?>\n<%s success=\"%v\" msg=\"", element, success)
-	_ = xml.EscapeText(&b, []byte(msg)) // a Buffer never fails
-	b.WriteString("\"/>\n")
-	return b.Bytes()
+	return fmt.Appendf(nil, "<?xml version=\"1.0\"?>\n<%s success=\"%v\" msg=\"%s\"/>\n", element, success,
+		xmltext.Attr(msg))
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/text/termsafe"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // Limits of an XML-RPC message:
@@ -272,7 +273,7 @@ func (e *element) value() (v Value, err error) {
 func EncodeCall(method string, params ...any) []byte {
 	var b bytes.Buffer
 	b.WriteString(xml.Header + "<methodCall><methodName>")
-	escape(&b, method)
+	b.WriteString(xmltext.Text(method))
 	b.WriteString("</methodName><params>")
 	for _, p := range params {
 		b.WriteString("<param>")
@@ -322,13 +323,11 @@ func encode(b *bytes.Buffer, v any) {
 		b.WriteString("</data></array>")
 	default:
 		b.WriteString("<string>")
-		escape(b, fmt.Sprint(v))
+		b.WriteString(xmltext.Text(fmt.Sprint(v)))
 		b.WriteString("</string>")
 	}
 	b.WriteString("</value>")
 }
-
-func escape(b *bytes.Buffer, s string) { _ = xml.EscapeText(b, []byte(s)) } // a Buffer never fails
 
 // unreadableError is the error for a successful answer that is not XML-RPC.
 type unreadableError struct{ error }

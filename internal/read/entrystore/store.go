@@ -327,7 +327,7 @@ func FeedHint(err error) error {
 		return cmdline.Hint(err, "give more of the hash, or the feed's URL")
 	case errors.As(err, &none) && none.Feed, errors.As(err, new(*subscriptions.NotSubscribedError)):
 		return cmdline.Hint(err, "lektor-fetch ls --all lists all feeds")
-	case errors.As(err, new(*commit.BusyError)):
+	case commit.IsBusy(err):
 		return cmdline.Hint(err, "try again in a moment")
 	}
 	return err

@@ -432,7 +432,7 @@ done`,
 		then:   `test -s www/index.html; test "$(ls www/entry 2>/dev/null | wc -l)" -eq "$(lektor-view count -o all is:unread)"`,
 	},
 	{starts: "lektor-view maildir ~/Mail/feeds", then: `test "$(find "$HOME/Mail/feeds/new" "$HOME/Mail/feeds/cur" -type f | wc -l)" -eq "$(lektor-view count -o all)"`},
-	{starts: "lektor-view mbox --query is:flagged good.mbox", before: `lektor-view ls -a -n 1 -o path | lektor-view mark -s F -`, then: `test "$(grep -c '^From ' good.mbox)" = "$(lektor-view count -o all is:flagged)"`},
+	{starts: "lektor-view mbox --query is:flagged >good.mbox", before: `lektor-view ls -a -n 1 -o path | lektor-view mark -s F -`, then: `test "$(grep -c '^From ' good.mbox)" = "$(lektor-view count -o all is:flagged)"`},
 	{
 		starts: "lektor-view ls", terminal: true,
 		out:  `(?s)5 N .*Fifth\n.*Title: Third\n.*Title: Fourth\n`,
@@ -871,7 +871,7 @@ var pages = []step{
 		then: `test "$(ls "$HOME/www/news/entry" | wc -l)" -eq 5; test -s "$HOME/www/news/index.html"`,
 	},
 	{starts: "lektor-pages maildir ~/Mail/feeds", then: `test "$(ls "$HOME/Mail/feeds/new" | wc -l)" -eq 5; rm -r "$HOME/Mail/feeds"`},
-	{starts: "lektor-pages mbox --query title:tea tea.mbox", then: `test "$(grep -c '^From ' tea.mbox)" = 1`},
+	{starts: "lektor-pages mbox --query title:tea >tea.mbox", then: `test "$(grep -c '^From ' tea.mbox)" = 1`},
 	{
 		starts: "lektor-pages message 1700000001.1.host >tea.eml",
 		edit:   `s/1700000001.1.host/"$(lektor-view ls -o path title:tea)"/`,

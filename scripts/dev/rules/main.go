@@ -43,7 +43,7 @@ var doors = map[string][]string{
 	"codeberg.org/readeck":           {"internal/app/article"},
 	"github.com/charmbracelet":       {"internal/app/viewer/tui"},
 	"github.com/wlynxg/chardet":      {"internal/text/charset"},
-	"golang.org/x/crypto":            {"internal/app/hub", "internal/app/server/accounts"},
+	"golang.org/x/crypto":            {"internal/http/passwords"},
 	"modernc.org/sqlite":             {"internal/read/index", "internal/app/importer"},
 	"github.com/rivo/uniseg":         {"internal/content/htmltext"},
 	"github.com/microcosm-cc":        {"internal/content/htmlsafe"},

@@ -24,21 +24,22 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/http/passwords"
 )
 
 // Errors of [Accounts]. No error names a user.
 var (
 	// ErrDenied is the error of a wrong name, password or token.
-	ErrDenied = errors.New("the user, the password or the token is wrong")
+	ErrDenied = passwords.ErrDenied
 	// ErrUnknown is the error of a command that names an unknown user or token.
 	ErrUnknown = errors.New("unknown")
 	// errBusy is the error if another process keeps the lock.
@@ -64,21 +65,16 @@ type Accounts struct {
 	now   func() time.Time
 	write func(path string, data []byte) error
 
-	attempts attempts
-	hashing  chan struct{} // limits the password checks at once
-	compare  func(hash, password []byte) error
-	cost     int
+	checker  *passwords.Checker
+	cost     int        // of bcrypt
 	changing sync.Mutex // held beside the lock file
 
 	mu     sync.Mutex
-	users  cached[map[string]account]
-	tokens cached[map[digest]token]
+	users  stamp.File[map[string]account]
+	tokens stamp.File[map[digest]token]
 	recent map[digest]time.Time // last use of tokens in this process
 	noted  map[digest]string    // last day of use that was recorded, if the disk was not full
 }
-
-// hashCost is the cost of bcrypt: a fraction of a second for a login, on small machines too.
-const hashCost = bcrypt.DefaultCost
 
 // Open opens the accounts in a state directory, which it creates if necessary, for this user
 // alone. now is the clock; nil means [time.Now].
@@ -102,75 +98,49 @@ func Open(state string, now func() time.Time) (*Accounts, error) {
 	}
 	a := &Accounts{
 		state: state, now: now, write: atomicfile.WritePrivate,
-		hashing: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)),
-		compare: bcrypt.CompareHashAndPassword, cost: hashCost,
+		checker: passwords.New(now), cost: passwords.Cost,
 		recent: map[digest]time.Time{}, noted: map[digest]string{},
 	}
-	a.attempts = newAttempts(now)
-	a.users = cached[map[string]account]{path: filepath.Join(state, "users"), parse: parseUsers}
-	a.tokens = cached[map[digest]token]{path: filepath.Join(state, "tokens"), parse: parseTokens}
+	a.users = stamp.File[map[string]account]{Path: filepath.Join(state, "users"), Max: maxFile, Parse: parseUsers}
+	a.tokens = stamp.File[map[digest]token]{Path: filepath.Join(state, "tokens"), Max: maxFile, Parse: parseTokens}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a, a.load()
 }
 
 // load reads the files that have changed. The caller holds mu.
-func (a *Accounts) load() error { return errors.Join(a.users.load(), a.tokens.load()) }
+func (a *Accounts) load() error { return errors.Join(a.users.Load(), a.tokens.Load()) }
 
 // Login checks a password and returns a new token, which lasts until it is revoked. client is
 // the name of the program that logs in, for the list of tokens. from is its address: after
-// several wrong passwords from a network, the error is a [*LimitedError]. Unknown users take
+// several wrong passwords from a network, the error is a
+// [*passwords.LimitedError]. Unknown users take
 // as long as known ones. ErrDenied is the error of a wrong name or password.
 func (a *Accounts) Login(ctx context.Context, name, password, client string, from netip.Addr) (string, User, error) {
 	secret, valid := normal(password)
-	hash, known, try, err := a.hashOf(name, secret)
+	hash, known, err := a.hashOf(name)
 	if err != nil {
 		return "", User{}, err
 	}
-	if a.attempts.repeated(from, try) {
-		return "", User{}, ErrDenied
-	}
-	if err := a.attempts.allowed(from); err != nil {
+	if err := a.checker.Check(ctx, from, name, hash, secret, known && valid); err != nil {
 		return "", User{}, err
 	}
-	select {
-	case a.hashing <- struct{}{}:
-	case <-ctx.Done():
-		return "", User{}, context.Cause(ctx)
-	}
-	// Others from the same network may have failed meanwhile.
-	err = a.attempts.allowed(from)
+	secretToken, u, err := a.issue(ctx, name, hash, client)
 	if err == nil {
-		if a.compare(hash, secret) != nil || !known || !valid {
-			a.attempts.failed(from, try)
-			err = ErrDenied
-		}
-	}
-	<-a.hashing
-	if err != nil {
-		return "", User{}, err
-	}
-	secretToken, u, err := a.issue(ctx, name, string(hash), client)
-	if err == nil {
-		a.attempts.succeeded(from)
+		a.checker.Succeeded(from)
 	}
 	return secretToken, u, err
 }
 
-// hashOf returns the hash to compare a password with, and a digest of the attempt. The hash
-// of an unknown user is that of another one, always the same for a name, so that the answer
-// takes as long as for a known one.
-func (a *Accounts) hashOf(name string, secret []byte) (hash []byte, known bool, try digest, err error) {
+// hashOf returns what [passwords.HashOf] returns for a user.
+func (a *Accounts) hashOf(name string) (hash string, known bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.load(); err != nil {
-		return nil, false, try, err
+		return "", false, err
 	}
-	u, known := a.users.value[name]
-	if !known {
-		u.hash = another(a.users.value, name)
-	}
-	return []byte(u.hash), known, a.attempts.digestOf(name, u.hash, secret), nil
+	hash, known = passwords.HashOf(a.users.Value, name, func(u account) string { return u.hash })
+	return hash, known, nil
 }
 
 // issue adds a token for a user whose hash a password has matched. It returns ErrDenied if
@@ -178,8 +148,8 @@ func (a *Accounts) hashOf(name string, secret []byte) (hash []byte, known bool, 
 func (a *Accounts) issue(ctx context.Context, name, hash, client string) (secret string, u User, err error) {
 	secret = rand.Text()
 	sum := digestOf(secret)
-	err = a.change(ctx, a.tokens.path, func(lines *values.Values) (bool, error) {
-		user := a.users.value[name]
+	err = a.change(ctx, a.tokens.Path, func(lines *values.Values) (bool, error) {
+		user := a.users.Value[name]
 		if user.hash != hash {
 			return false, ErrDenied
 		}
@@ -210,7 +180,7 @@ func (a *Accounts) Check(secret string) (User, error) {
 		return User{}, err
 	}
 	t, ok := a.alive(sum)
-	u := a.users.value[t.User].User
+	u := a.users.Value[t.User].User
 	day := ""
 	if ok {
 		now := a.now()
@@ -231,8 +201,8 @@ func (a *Accounts) Check(secret string) (User, error) {
 
 // alive returns a token that is not revoked. The caller holds mu.
 func (a *Accounts) alive(sum digest) (token, bool) {
-	t, ok := a.tokens.value[sum]
-	u, known := a.users.value[t.User]
+	t, ok := a.tokens.Value[sum]
+	u, known := a.users.Value[t.User]
 	return t, ok && known && t.password == passwordMark(u.hash)
 }
 
@@ -249,7 +219,7 @@ func (a *Accounts) note(day string) {
 		return
 	}
 	defer unlock()
-	_ = a.replace(a.tokens.path, func(lines *values.Values) (bool, error) {
+	_ = a.replace(a.tokens.Path, func(lines *values.Values) (bool, error) {
 		for sum := range a.recent {
 			t, ok := a.alive(sum)
 			if !ok {
@@ -306,27 +276,17 @@ func (a *Accounts) edited(path string, edit func(*values.Values) (bool, error)) 
 	return append([]byte{}, lines.Text()...), nil
 }
 
-// Times of waiting for the lock, which is held while a file is replaced.
-const (
-	lockPause = 10 * time.Millisecond
-	lockWait  = 10 * time.Second
-)
-
 // waitForLock takes the lock as soon as it is free.
 func (a *Accounts) waitForLock(ctx context.Context) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("%s: %w", a.state, errBusy))
-	defer cancel()
-	for {
-		unlock, err := a.lock()
-		if !errors.Is(err, errBusy) {
-			return unlock, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-time.After(lockPause):
-		}
+	isBusy := func(err error) bool { return err == errBusy }
+	err = workers.WhileBusy(ctx, workers.Sleep, workers.Patience, nil, isBusy, func() error {
+		unlock, err = a.lock()
+		return err
+	})
+	if err == errBusy {
+		err = fmt.Errorf("%s: %w", a.state, errBusy)
 	}
+	return unlock, err
 }
 
 func (a *Accounts) lock() (unlock func(), err error) {

@@ -9,16 +9,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/http/passwords"
 	"github.com/lektordir/lektor/internal/testkit/server"
 )
 
@@ -50,7 +51,7 @@ func (w *world) open(state string) *Accounts {
 	if err != nil {
 		w.Fatal(err)
 	}
-	a.cost = bcrypt.MinCost
+	a.cost = minCost
 	return a
 }
 
@@ -291,10 +292,20 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
+// minCost is the least cost of bcrypt.
+const minCost = 4
+
+// costOf returns the cost of a bcrypt hash.
+func costOf(hash []byte) int { n, _ := strconv.Atoi(string(hash[4:6])); return n }
+
+// tries is the number of wrong passwords from which on there is a wait.
+const tries = 5
+
 func TestLimits(t *testing.T) {
 	w := newWorld(t)
 	hashed := 0
-	w.compare = func(hash, password []byte) error { hashed++; return bcrypt.CompareHashAndPassword(hash, password) }
+	compare := w.checker.Compare
+	w.checker.Compare = func(hash, password []byte) error { hashed++; return compare(hash, password) }
 	try := func(password string, from netip.Addr) error {
 		_, _, err := w.Login(t.Context(), "ada", password, "", from)
 		return err
@@ -306,14 +317,14 @@ func TestLimits(t *testing.T) {
 	if hashed != 1 {
 		t.Errorf("%d hashes for one wrong password", hashed)
 	}
-	for i := range freeTries - 1 {
+	for i := range tries - 1 {
 		denied(t, "a guess", try(fmt.Sprint("guess", i), home))
 	}
-	limited := &LimitedError{}
+	limited := &passwords.LimitedError{}
 	if err := try("correct horse", home); !errors.As(err, &limited) || limited.Wait != time.Second {
 		t.Errorf("the next one: %v", err)
 	}
-	if hashed != freeTries {
+	if hashed != tries {
 		t.Errorf("%d hashes", hashed)
 	}
 	denied(t, "the old password again", try("old", home))
@@ -346,9 +357,10 @@ func TestLimits(t *testing.T) {
 func TestLimitsAtOnce(t *testing.T) {
 	w := newWorld(t)
 	var hashed atomic.Int32
-	w.compare = func(hash, password []byte) error {
+	compare := w.checker.Compare
+	w.checker.Compare = func(hash, password []byte) error {
 		hashed.Add(1)
-		return bcrypt.CompareHashAndPassword(hash, password)
+		return compare(hash, password)
 	}
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -359,42 +371,11 @@ func TestLimitsAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if most := int32(freeTries + cap(w.hashing) - 1); hashed.Load() > most {
+	if most := int32(tries + w.checker.AtOnce() - 1); hashed.Load() > most {
 		t.Errorf("%d hashes, want at most %d", hashed.Load(), most)
 	}
-	if err := w.attempts.allowed(home); err == nil {
+	if _, _, err := w.Login(t.Context(), "ada", "correct horse", "", home); !errors.As(err, new(*passwords.LimitedError)) {
 		t.Error("the address is not limited")
-	}
-}
-
-// An IPv6 host has a whole network of addresses; failures from too many networks are forgotten.
-func TestLimitNetworks(t *testing.T) {
-	now := time.Unix(1e9, 0)
-	a := newAttempts(func() time.Time { return now })
-	for i := range freeTries {
-		a.failed(netip.MustParseAddr(fmt.Sprintf("2001:db8::%x", i)), digest{byte(i)})
-	}
-	if a.allowed(netip.MustParseAddr("2001:db8::ffff")) == nil {
-		t.Error("another address of the network is not limited")
-	}
-	if err := a.allowed(netip.MustParseAddr("2001:db8:0:1::1")); err != nil {
-		t.Error("another network:", err)
-	}
-	for i := range 3 * mostFailing {
-		a.failed(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), digest{})
-	}
-	if n := len(a.networks); n > mostFailing {
-		t.Errorf("%d networks are remembered", n)
-	}
-	for i := range 100 {
-		a.failed(home, digest{byte(i)})
-	}
-	if f := a.networks[netip.MustParsePrefix("192.0.2.1/32")]; len(f.tried) != mostTried || f.n != 100 {
-		t.Errorf("%d passwords are remembered, and %d counted", len(f.tried), f.n)
-	}
-	now = now.Add(-24 * time.Hour)
-	if err := a.allowed(home); err != nil {
-		t.Error("after the clock was set back:", err)
 	}
 }
 
@@ -403,13 +384,10 @@ func TestUnknownUser(t *testing.T) {
 	w := newWorld(t)
 	known := w.file("users")
 	var costs []int
-	w.compare = func(hash, password []byte) error {
-		cost, err := bcrypt.Cost(hash)
-		if err != nil {
-			t.Error(err)
-		}
-		costs = append(costs, cost)
-		return bcrypt.CompareHashAndPassword(hash, password)
+	compare := w.checker.Compare
+	w.checker.Compare = func(hash, password []byte) error {
+		costs = append(costs, costOf(hash))
+		return compare(hash, password)
 	}
 	ask := func(name string) {
 		w.clock.Add(time.Hour)
@@ -419,18 +397,17 @@ func TestUnknownUser(t *testing.T) {
 	for _, name := range []string{"ada", "nobody", "", strings.Repeat("x", 1000)} {
 		ask(name)
 	}
-	if !slices.Equal(costs, []int{bcrypt.MinCost, bcrypt.MinCost, bcrypt.MinCost, bcrypt.MinCost}) {
+	if !slices.Equal(costs, []int{minCost, minCost, minCost, minCost}) {
 		t.Errorf("costs %v for users with %s", costs, known)
 	}
 	costs = nil
 	w.Accounts = w.open(t.TempDir())
-	w.compare = func(hash, _ []byte) error {
-		c, err := bcrypt.Cost(hash)
-		costs = append(costs, c)
-		return errors.Join(err, ErrDenied)
+	w.checker.Compare = func(hash, _ []byte) error {
+		costs = append(costs, costOf(hash))
+		return ErrDenied
 	}
 	ask("ada")
-	if !slices.Equal(costs, []int{hashCost}) {
+	if !slices.Equal(costs, []int{passwords.Cost}) {
 		t.Errorf("costs %v without users", costs)
 	}
 }
@@ -471,7 +448,7 @@ func TestBroken(t *testing.T) {
 	w := newWorld(t)
 	secret := w.login("ada", "correct horse", "")
 	good := w.file("users")
-	for _, bad := range []string{"eve\tplain\t/d\n", "eve\n", "eve\t" + nobody + "\trelative\n", "../x\t" + nobody + "\t/d\n"} {
+	for _, bad := range []string{"eve\tplain\t/d\n", "eve\n", "eve\t" + passwords.Nobody + "\trelative\n", "../x\t" + passwords.Nobody + "\t/d\n"} {
 		if err := os.WriteFile(filepath.Join(w.state, "users"), []byte("# note\n\n"+good+bad), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -577,11 +554,12 @@ func TestRace(t *testing.T) {
 // A login that began before a change of the password gets no token.
 func TestChangeDuringLogin(t *testing.T) {
 	w := newWorld(t)
-	w.compare = func(hash, password []byte) error {
+	compare := w.checker.Compare
+	w.checker.Compare = func(hash, password []byte) error {
 		if _, err := w.open(w.state).SetPassword(t.Context(), "ada", "new", ""); err != nil {
 			t.Error(err)
 		}
-		return bcrypt.CompareHashAndPassword(hash, password)
+		return compare(hash, password)
 	}
 	_, _, err := w.Login(t.Context(), "ada", "correct horse", "", home)
 	denied(t, "the old password", err)
@@ -598,7 +576,7 @@ func TestStopped(t *testing.T) {
 	}
 	defer unlock()
 	ctx, cancel := context.WithCancel(t.Context())
-	w.compare = func([]byte, []byte) error { cancel(); return nil }
+	w.checker.Compare = func([]byte, []byte) error { cancel(); return nil }
 	if _, _, err := w.Login(ctx, "ada", "correct horse", "", home); !errors.Is(err, context.Canceled) {
 		t.Errorf("Login, while another process holds the lock, after the client went: %v", err)
 	}
@@ -628,7 +606,7 @@ func TestVersion1(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte("ada\t"+nobody+"\t/d\n"), []byte("id\t"+strings.Repeat("00", 32)+"\tada\tmark\tclient\t2026-01-02T03:04:05Z\t2026-01-02\n"))
+	f.Add([]byte("ada\t"+passwords.Nobody+"\t/d\n"), []byte("id\t"+strings.Repeat("00", 32)+"\tada\tmark\tclient\t2026-01-02T03:04:05Z\t2026-01-02\n"))
 	f.Fuzz(func(t *testing.T, users, tokens []byte) {
 		if parsed, err := parseUsers("users", users); err == nil {
 			for name, u := range parsed {

@@ -3,12 +3,8 @@ package accounts
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,12 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
-	"golang.org/x/sys/unix"
-
-	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/http/passwords"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -79,7 +71,7 @@ func parseUsers(path string, data []byte) (map[string]account, error) {
 		}
 		name, rest, _ := strings.Cut(line, "\t")
 		hash, dir, _ := strings.Cut(rest, "\t")
-		if _, err := bcrypt.Cost([]byte(hash)); err != nil || !userName().MatchString(name) || !filepath.IsAbs(dir) {
+		if !passwords.IsHash(hash) || !userName().MatchString(name) || !filepath.IsAbs(dir) {
 			return nil, fmt.Errorf("%s:%d: expected a name, a bcrypt hash and an absolute directory, with tabs between",
 				path, n)
 		}
@@ -122,7 +114,7 @@ func parseToken(id, text string) (t token, ok bool) {
 // caller holds mu.
 func (a *Accounts) prune(lines *values.Values, user, client string) {
 	var mine []token
-	for sum, t := range a.tokens.value {
+	for sum, t := range a.tokens.Value {
 		if _, ok := a.alive(sum); !ok {
 			lines.Set(t.ID, "")
 			delete(a.recent, sum)
@@ -178,43 +170,4 @@ func newID(lines *values.Values) string {
 func clientName(s string) string {
 	return cmp.Or(strings.TrimSpace(termsafe.Truncate(termsafe.Squeeze(strings.ToValidUTF8(s, "\ufffd")), maxClient)),
 		"unknown")
-}
-
-// another returns the hash of some user, always the same for a name.
-func another(users map[string]account, name string) string {
-	if len(users) == 0 {
-		return nobody
-	}
-	names := slices.Sorted(maps.Keys(users))
-	sum := digestOf(name)
-	return users[names[binary.BigEndian.Uint64(sum[:])%uint64(len(names))]].hash
-}
-
-// nobody is the hash of a random password of nobody, with hashCost.
-const nobody = "$2a$10$JquuZ2Jhcc1ApiAMNHGFWupsryYluFMvN2qL3TtKzKyUAWmIUjhBm"
-
-// cached is the value of a file, which is read when the file has changed.
-type cached[T any] struct {
-	path  string
-	parse func(path string, data []byte) (T, error)
-	stamp []stamp.Stamp
-	value T
-}
-
-// load reads the file if it has changed. A missing file is empty.
-func (c *cached[T]) load() error {
-	reading := stamp.Rule{}.Begin(unix.AT_FDCWD, c.stamp, c.path)
-	if !reading.Needed(c.stamp) {
-		return nil
-	}
-	data, err := atomicfile.Read(c.path, maxFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	value, err := c.parse(c.path, data)
-	if err != nil {
-		return err
-	}
-	c.value, c.stamp = value, reading.End()
-	return nil
 }

@@ -12,10 +12,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/crypto/bcrypt"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/http/passwords"
 )
 
 // MaxPassword is the maximum length of a password, in bytes: bcrypt ignores the rest.
@@ -64,13 +64,13 @@ func (a *Accounts) SetPassword(ctx context.Context, name, password, dir string) 
 		return false, errors.New("the directory of a user is an absolute path without control characters")
 	}
 	secret, _ := normal(password)
-	hash, err := bcrypt.GenerateFromPassword(secret, a.cost)
+	hash, err := passwords.Hash(secret, a.cost)
 	if err != nil {
 		return false, err
 	}
-	err = a.change(ctx, a.users.path, func(lines *values.Values) (bool, error) {
-		old, known := a.users.value[name]
-		u := account{User{name, cmp.Or(dir, old.Dir)}, string(hash)}
+	err = a.change(ctx, a.users.Path, func(lines *values.Values) (bool, error) {
+		old, known := a.users.Value[name]
+		u := account{User{name, cmp.Or(dir, old.Dir)}, hash}
 		if u.Dir == "" {
 			return false, ErrUnknown
 		}
@@ -84,8 +84,8 @@ func (a *Accounts) SetPassword(ctx context.Context, name, password, dir string) 
 // Remove removes a user, which revokes the user's tokens. The lektor-dir stays. The error is
 // ErrUnknown if there is no such user.
 func (a *Accounts) Remove(ctx context.Context, name string) error {
-	return a.change(ctx, a.users.path, func(lines *values.Values) (bool, error) {
-		if _, known := a.users.value[name]; !known {
+	return a.change(ctx, a.users.Path, func(lines *values.Values) (bool, error) {
+		if _, known := a.users.Value[name]; !known {
 			return false, ErrUnknown
 		}
 		lines.Set(name, "")
@@ -101,8 +101,8 @@ func (a *Accounts) Users() ([]User, error) {
 		return nil, err
 	}
 	var list []User
-	for _, name := range slices.Sorted(maps.Keys(a.users.value)) {
-		list = append(list, a.users.value[name].User)
+	for _, name := range slices.Sorted(maps.Keys(a.users.Value)) {
+		list = append(list, a.users.Value[name].User)
 	}
 	return list, nil
 }
@@ -116,7 +116,7 @@ func (a *Accounts) Tokens() ([]Token, error) {
 		return nil, err
 	}
 	var list []Token
-	for sum := range a.tokens.value {
+	for sum := range a.tokens.Value {
 		if t, ok := a.alive(sum); ok {
 			list = append(list, t.Token)
 		}
@@ -129,8 +129,8 @@ func (a *Accounts) Tokens() ([]Token, error) {
 
 // Revoke revokes the tokens that wanted selects, all at once, and returns their number.
 func (a *Accounts) Revoke(ctx context.Context, wanted func(Token) bool) (n int, err error) {
-	err = a.change(ctx, a.tokens.path, func(lines *values.Values) (bool, error) {
-		for sum := range a.tokens.value {
+	err = a.change(ctx, a.tokens.Path, func(lines *values.Values) (bool, error) {
+		for sum := range a.tokens.Value {
 			if t, ok := a.alive(sum); ok && wanted(t.Token) {
 				lines.Set(t.ID, "")
 				n++

@@ -9,12 +9,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/filelog"
+	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/textfile"
 )
@@ -90,21 +90,14 @@ func openRuled(ctx context.Context, s *entrystore.Store, dryRun bool) (*ruled, e
 	if r.lock, err = os.Open(dir); err != nil {
 		return nil, err
 	}
-	for waiting := false; ; waiting = true {
-		err = atomicfile.Hold(r.lock, unix.LOCK_EX|unix.LOCK_NB)
-		// If the file system has no locks, continue without one.
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			break
-		}
-		if !waiting {
-			s.S.Report.Info("another process applies rules; waiting for it")
-		}
-		select {
-		case <-ctx.Done():
-			r.close()
-			return nil, context.Cause(ctx)
-		case <-time.After(50 * time.Millisecond):
-		}
+	// If the file system has no locks, continue without one.
+	isBusy := func(err error) bool { return errors.Is(err, unix.EWOULDBLOCK) }
+	_ = workers.WhileBusy(ctx, workers.Sleep, 0, func() {
+		s.S.Report.Info("another process applies rules; waiting for it")
+	}, isBusy, func() error { return atomicfile.Hold(r.lock, unix.LOCK_EX|unix.LOCK_NB) })
+	if ctx.Err() != nil {
+		r.close()
+		return nil, context.Cause(ctx)
 	}
 	var data []byte
 	if r.log, data, err = filelog.Open(r.path, filelog.Options{Max: maxRuled}); err != nil {

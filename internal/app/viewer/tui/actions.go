@@ -417,6 +417,7 @@ func saveQuery(m *model, c call) tea.Cmd {
 // reload reads everything again.
 func reload(m *model, _ call) tea.Cmd {
 	m.requestScan(anyFeed)
+	m.scan.next.recheck = true
 	clear(m.rows)
 	m.apply(m.browser.reread())
 	return readLook(m)

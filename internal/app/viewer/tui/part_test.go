@@ -107,8 +107,13 @@ func TestPart(t *testing.T) {
 	if part.Enough(scanEntries-1) || !part.Enough(scanEntries) {
 		t.Error("a scan does not end")
 	}
-	if part := (&scanRequest{feeds: anyFeed}).part(k.browser.snapshot, nil); part.Enough != nil || !part.Recheck {
+	if part := (&scanRequest{feeds: anyFeed}).part(k.browser.snapshot, nil); part.Enough != nil || part.Recheck {
 		t.Error("feeds wait, of which any may have changed")
+	}
+	k.key("R")
+	k.idle()
+	if !d.rechecked.Load() {
+		t.Error("R does not look at all feeds")
 	}
 	for _, c := range []struct{ took, want time.Duration }{
 		{0, pause}, {time.Millisecond, pause}, {50 * time.Millisecond, 450 * time.Millisecond}, {time.Minute, time.Second},

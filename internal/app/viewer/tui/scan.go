@@ -13,7 +13,8 @@ import (
 
 // scanRequest is a request to read the feeds that may have changed.
 type scanRequest struct {
-	feeds map[string]bool // hashes of feeds that the user has changed, "" for any; these do not wait
+	feeds   map[string]bool // hashes of feeds that the user has changed, "" for any; these do not wait
+	recheck bool            // look at all feeds, also if no change of them was reported
 }
 
 type (
@@ -70,8 +71,8 @@ func (r *scanRequest) part(old *snapshot, changes map[string]bool) catalog.Part 
 	case old == nil:
 		end := time.Now().Add(firstWithin)
 		return catalog.Part{Enough: func(n int) bool { return n > firstEntries && time.Now().After(end) }}
-	case old.partial || r.feeds[""]:
-		return catalog.Part{Recheck: true}
+	case old.partial || r.recheck || r.feeds[""]:
+		return catalog.Part{Recheck: r.recheck}
 	}
 	first := maps.Clone(r.feeds)
 	maps.Copy(first, changes)

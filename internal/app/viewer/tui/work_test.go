@@ -23,6 +23,8 @@ type large struct {
 	byFeed map[string][]lektordir.Ref // in the order of hashes
 	lists  atomic.Int32               // number of calls of List
 	first  map[string]bool            // feeds that did not wait
+	// rechecked is set after all feeds were looked at again.
+	rechecked atomic.Bool
 }
 
 const (
@@ -58,6 +60,7 @@ func (d *large) Feeds(context.Context) ([]Feed, error) {
 func (d *large) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
 	d.mu.Lock()
 	maps.Copy(d.first, part.First)
+	d.rechecked.Store(d.rechecked.Load() || part.Recheck)
 	d.mu.Unlock()
 	return d.names.now(ctx, d)
 }

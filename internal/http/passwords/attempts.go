@@ -1,4 +1,4 @@
-package accounts
+package passwords
 
 import (
 	"crypto/hmac"
@@ -23,10 +23,10 @@ func (e *LimitedError) Error() string {
 }
 
 const (
-	freeTries   = 5 // wrong passwords from which on there is a wait
-	mostWait    = 15 * time.Minute
-	mostFailing = 10_000 // networks that are remembered
-	mostTried   = 16     // wrong passwords that are remembered of a network
+	freeTries   = 5                // wrong passwords from which on there is a wait
+	mostWait    = 15 * time.Minute // after the last one
+	mostFailing = 10_000           // networks that are remembered
+	mostTried   = 16               // wrong passwords that are remembered of a network
 )
 
 // wrongWait is the wait after each further wrong password.
@@ -45,6 +45,9 @@ type attempts struct {
 	mu       *sync.Mutex
 	networks map[netip.Prefix]failures
 }
+
+// digest identifies an attempt.
+type digest [sha256.Size]byte
 
 // failures are the wrong passwords of a network.
 type failures struct {
@@ -113,8 +116,8 @@ func (t *attempts) failed(from netip.Addr, try digest) {
 	t.networks[network] = failures{f.n + 1, t.now(), append(f.tried, try)}
 }
 
-// succeeded forgets the failures of a network, but not the passwords that failed.
-func (t *attempts) succeeded(from netip.Addr) {
+// Succeeded forgets the failures of a network, but not the passwords that failed.
+func (t *attempts) Succeeded(from netip.Addr) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	network := httpserver.Network(from)
