@@ -50,6 +50,8 @@ func (d *large) add(feed, when int) string {
 }
 
 func (d *large) Feeds(context.Context) ([]Feed, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	var feeds []Feed
 	for hash := range d.byFeed {
 		feeds = append(feeds, Feed{Hash: hash, Title: hash})
