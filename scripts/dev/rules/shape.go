@@ -34,8 +34,6 @@ var later = map[string]bool{
 	"internal/app/viewer/fullscreen.diskAdapter": true,
 	"internal/app/viewer/tui.browser":            true,
 	"internal/app/viewer/tui.model":              true,
-	"internal/feeds/feedstate.State":             true,
-	"internal/feeds/feedstate.Visit":             true,
 }
 
 // shape collects the counts of all packages.
