@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	command "github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -110,7 +111,7 @@ func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error)
 	t := &outputBuffer{}
 	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
 	if errors.Is(err, command.ErrNothing) {
-		err = tui.ErrNoCommand
+		err = work.ErrNoCommand
 	}
 	var moved []lektordir.Ref
 	for path := range strings.Lines(t.out.String()) {
@@ -221,19 +222,33 @@ func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (
 	return url, nil
 }
 
-func (l *diskAdapter) Player(_ context.Context, _ lektordir.Ref, url string) ([]string, error) {
-	return external.Player.Command(l.dir, url)
+func (l *diskAdapter) Player(_ context.Context, ref lektordir.Ref, what string, file bool) (argv, env []string,
+	err error) {
+	if file {
+		argv, err = external.Player.Find()
+		argv = append(argv, what)
+	} else {
+		argv, err = external.Player.Command(l.dir, what)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return argv, l.environ(ref), nil
 }
 
-func (l *diskAdapter) Command(_ context.Context, ref lektordir.Ref, words []string) ([]string, error) {
+func (l *diskAdapter) Command(_ context.Context, ref lektordir.Ref, words []string) (argv, env []string, err error) {
 	a, err := external.New(words)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return a.For(l.store().Record(ref))
+	if argv, err = a.For(l.store().Record(ref)); err != nil {
+		return nil, nil, err
+	}
+	return argv, l.environ(ref), nil
 }
 
-func (l *diskAdapter) Environ(_ context.Context, ref lektordir.Ref) []string {
+// environ returns environment variables that describe an entry, for commands.
+func (l *diskAdapter) environ(ref lektordir.Ref) []string {
 	s := l.store()
 	return external.Environ(s, s.Record(ref))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -194,7 +195,7 @@ func (l *diskAdapter) parse(text string) (*query.Query, error) {
 	return entrystore.ParseQuery(l.dir.Path(), []string{text})
 }
 
-func (l *diskAdapter) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*tui.Page, error) {
+func (l *diskAdapter) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*page.Entry, error) {
 	s := l.store()
 	r := s.Record(ref)
 	if err := r.Read(lektordir.AllFields); err != nil {
@@ -211,7 +212,7 @@ func (l *diskAdapter) Page(ctx context.Context, ref lektordir.Ref, width int, fe
 	also(ctx, l, &b, r)
 	d := r.Document(width)
 	e := r.Get(0)
-	p := &tui.Page{HasArticle: hasArticle, Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}
+	p := &page.Entry{HasArticle: hasArticle, Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}
 	if p.Text == "" {
 		p.Text = termsafe.Clean(e.Summary)
 	}

@@ -54,16 +54,19 @@ func (l *diskAdapter) Clip(_ context.Context, text string) error {
 	return nil
 }
 
-func (l *diskAdapter) Bookmarker(_ context.Context, ref lektordir.Ref) ([]string, error) {
+func (l *diskAdapter) Bookmarker(_ context.Context, ref lektordir.Ref) (argv, env []string, err error) {
 	a, err := external.Bookmarker()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := l.store().Record(ref)
 	if _, err := viewer.PageOf(r); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return a.For(r)
+	if argv, err = a.For(r); err != nil {
+		return nil, nil, err
+	}
+	return argv, l.environ(ref), nil
 }
 
 // maxSavedName is the maximum length of the name that the reader offers, in bytes. It leaves room
@@ -132,9 +135,4 @@ func (l *diskAdapter) Download(ctx context.Context, ref lektordir.Ref, url, dir 
 		return "", err
 	}
 	return save.Enclosure(ctx, l.store(), l.downloader(), dir, ref, url, progress)
-}
-
-func (l *diskAdapter) FilePlayer(path string) ([]string, error) {
-	argv, err := external.Player.Find()
-	return append(argv, path), err
 }

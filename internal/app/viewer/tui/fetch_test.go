@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"os/exec"
 	"strings"
 	"testing"
@@ -106,17 +107,17 @@ func TestFetch(t *testing.T) {
 		msg   tea.Msg
 	}
 	var timers []timer
-	k.after = func(after time.Duration, msg tea.Msg) tea.Cmd {
-		if _, ok := msg.(thenMsg); !ok || after == burstPause {
+	k.After = func(after time.Duration, msg tea.Msg) tea.Cmd {
+		if _, ok := msg.(part.Then); !ok || after < time.Second {
 			return sendLater(after, msg)
 		}
 		timers = append(timers, timer{after, msg})
 		return nil
 	}
-	k.o.Screen.Set(everySetting, "5")
-	k.start(k.fetching.settings(k.model))
+	k.o.Screen.Set("fetch-every", "5")
+	k.start(k.apply(k.work.Fetching.Start()))
 	k.await("Title 02")
-	k.until("the first timer", func() bool { return len(timers) == 1 && timers[0].after == firstFetch })
+	k.until("the first timer", func() bool { return len(timers) == 1 && timers[0].after == 3*time.Second })
 	k.press("l", "F")
 	r := d.run(k, "ls -o hash", "")
 	r.line("f")

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"slices"
 	"strings"
 	"testing"
@@ -65,9 +66,9 @@ func TestReadAllAsks(t *testing.T) {
 		t.Fatalf("%s", s)
 	}
 	k.press("n", "h", "j", "j", "l") // a folder
-	k.until("the folder", func() bool { return k.browser.list.complete && k.browser.list.of.kind == folderNode })
+	k.until("the folder", func() bool { return k.browser.list.complete && k.browser.list.spec.of.kind == folderNode })
 	k.press("A")
-	if s := k.shows(); !strings.Contains(s, "mark 3 entries of News as read? (y/n)") || k.marks.Len() > 0 {
+	if s := k.shows(); !strings.Contains(s, "mark 3 entries of News as read? (y/n)") || k.browser.marks.Len() > 0 {
 		t.Fatalf("%s", s)
 	}
 	k.press("y")
@@ -85,7 +86,7 @@ func TestNames(t *testing.T) {
 	}}, 80, 24)
 	k.await("1016 Things")
 	var got []string
-	for _, n := range k.browser.snapshot.nodes {
+	for _, n := range k.browser.tree.snapshot.nodes {
 		if n.kind >= folderNode && n.title != "x" && n.title != "f" {
 			got = append(got, n.title)
 		}
@@ -95,7 +96,7 @@ func TestNames(t *testing.T) {
 	}
 	prompt := func(want string) {
 		t.Helper()
-		k.until(want, func() bool { return string(k.input.prompt.text) == want })
+		k.until(want, func() bool { return string(k.prompt.Line.Text) == want })
 	}
 	k.press("+")
 	k.press(strings.Split("http://x.example", "")...)
@@ -113,7 +114,10 @@ func TestNames(t *testing.T) {
 	k.press("up") // is no line of the command line
 	prompt(`Other | Week 9|a\|b / c`)
 	k.press("esc")
-	settingsOf("g", nil).show(k.model)
+	d.fetcher = func([]string, func(string)) error { return nil }
+	k.start(k.apply(k.work.EditFeed(part.Given{Feed: "g"})))
+	k.update(nil)
+	k.await("the settings of the feed")
 	k.press("j", "enter", "W", "tab")
 	prompt("Week 10")
 }

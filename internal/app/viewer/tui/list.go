@@ -61,7 +61,7 @@ type sortedList struct {
 // listWork holds the inputs for a list. It is used in a goroutine of its own.
 type listWork struct {
 	listSpec
-	disk     Disk
+	disk     listDisk
 	snapshot *snapshot
 	readHere map[key]bool // read entries that stay in the list
 	old      *sortedList  // the list before; may be nil

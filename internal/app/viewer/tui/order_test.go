@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestSort(t *testing.T) {
 	}
 	k.press("l", "s", "j", "enter") // by the last digit, in this disk
 	sorted("00 10 01 11 02 03 04 05 06 07 08 09")
-	if it, _ := k.browser.current(); it.Unique[8:10] != "11" {
+	if it, _ := k.browser.list.current(); it.Unique[8:10] != "11" {
 		t.Errorf("the cursor has left its entry for %s", it.Unique)
 	}
 	k.press("s", "enter")
@@ -53,31 +54,31 @@ func TestSort(t *testing.T) {
 	})
 	// Entries that are flagged now are first.
 	k.press("l", "j", "j", "j", "m")
-	k.do(keys.Call{Action: "sort", Words: []string{"flags"}})
+	k.start(k.apply(k.do(keys.Call{Action: "sort", Words: []string{"flags"}})))
 	sorted("03 11 10 09 08 07 06 05 04 02 01 00")
 	// A random order stays while the list does, and each choice makes another.
-	k.do(keys.Call{Action: "sort", Words: []string{"random"}})
+	k.start(k.apply(k.do(keys.Call{Action: "sort", Words: []string{"random"}})))
 	k.until("random", func() bool { return k.browser.list.complete && k.browser.list.sorted.by == "random" })
 	first := k.titles()
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000012.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(changedMsg{})
+	k.update(part.Then(k.browser.tree.noticed))
 	k.await("/13")
 	if got := strings.Join(strings.Fields(strings.Replace(k.titles(), "12", "", 1)), " "); got != first {
 		t.Errorf("%s became %s", first, got)
 	}
-	k.do(keys.Call{Action: "sort", Words: []string{"random"}})
+	k.start(k.apply(k.do(keys.Call{Action: "sort", Words: []string{"random"}})))
 	k.until("shuffled anew", func() bool {
 		return k.browser.list.complete && len(k.titles()) > 0 && strings.Replace(k.titles(), " 12", "", 1) != first
 	})
-	k.do(keys.Call{Action: "sort", Words: []string{"size"}})
+	k.start(k.apply(k.do(keys.Call{Action: "sort", Words: []string{"size"}})))
 	if s := k.shows(); !strings.Contains(s, "there is no order size") {
 		t.Errorf("%s", s)
 	}
 	// The next start has the same orders.
 	again := newDesk(t, d, 100, 24)
-	again.browser.settings.Values = d.saved
+	again.browser.tree.settings.Values = d.saved
 	again.until("sorted", func() bool { return strings.HasPrefix(again.titles(), "09 08 07 06") })
 }
 
@@ -165,7 +166,7 @@ func TestFeeds(t *testing.T) {
 			t.Fatalf("%v: %s, not %s\n%s", keys, got, want, k.shows())
 		}
 	}
-	k.until("counts", func() bool { return k.browser.snapshot != nil && !k.browser.snapshot.uncounted })
+	k.until("counts", func() bool { return k.browser.tree.snapshot != nil && !k.browser.tree.snapshot.uncounted })
 	k.await("feed9")
 	check("All Flagged A 3 4 5 B=B 6 7 8 C 9 0 1 2")
 	check("All Flagged A 4 5 B=B 7 8 1 2", "H")

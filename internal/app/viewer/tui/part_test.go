@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"errors"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,25 +42,25 @@ func TestMarkStays(t *testing.T) {
 	k.until("the feed", func() bool { return k.browser.list.complete && len(k.browser.list.items) == largeEach })
 	k.browser.focus = keys.ListPane
 	d.held.Store(true)
-	scans := k.scan.id
+	scans := k.browser.tree.scans.ID
 	k.press("m")
-	flagged := func() bool { r, _ := k.browser.current(); return r.HasFlag('F') }
+	flagged := func() bool { r, _ := k.browser.list.current(); return r.HasFlag('F') }
 	k.until("a list with the mark", func() bool {
-		return k.marks.Len() > 0 && k.scan.id > scans && k.lister.state == running
+		return k.browser.marks.Len() > 0 && k.browser.tree.scans.ID > scans && k.browser.list.job.Runs()
 	})
-	scans = k.scan.id
-	k.update(changedMsg{})
+	scans = k.browser.tree.scans.ID
+	k.update(part.Then(k.browser.tree.noticed))
 	k.until("another scan", func() bool {
 		if !flagged() {
 			t.Fatal("the mark is gone from the screen")
 		}
-		return k.scan.id > scans && k.browser.snapshot.scan > scans
+		return k.browser.tree.scans.ID > scans && k.browser.tree.snapshot.scan > scans
 	})
 	if !flagged() {
 		t.Error("the mark is gone from the screen after the scan")
 	}
 	d.held.Store(false)
-	k.until("the list", func() bool { return k.marks.Len() == 0 })
+	k.until("the list", func() bool { return k.browser.marks.Len() == 0 })
 	if !flagged() {
 		t.Error("the list has no mark")
 	}
@@ -78,9 +79,9 @@ func TestUndoDoesNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := d.lists.Load()
-	k.update(changedMsg{})
+	k.update(part.Then(k.browser.tree.noticed))
 	k.press("u")
-	k.until("the undo", func() bool { return k.browser.snapshot.feeds["f0007"].Flagged == 1 })
+	k.until("the undo", func() bool { return k.browser.tree.snapshot.feeds["f0007"].Flagged == 1 })
 	if n := d.lists.Load() - before; n > 3 {
 		t.Errorf("%d scans", n)
 	}
@@ -97,18 +98,18 @@ func TestPart(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
 	k.idle()
-	if _, err := k.marks.Flags([]lektordir.Ref{d.byFeed["f0001"][0]}, "F", ""); err != nil {
+	if _, err := k.browser.marks.Flags([]lektordir.Ref{d.byFeed["f0001"][0]}, "F", ""); err != nil {
 		t.Fatal(err)
 	}
 	r := &scanRequest{feeds: map[string]bool{"f0002": true}}
-	part := r.part(k.browser.snapshot, k.marks.Feeds())
+	part := r.part(k.browser.tree.snapshot, k.browser.marks.Feeds())
 	if !part.First["f0001"] || !part.First["f0002"] || len(part.First) != 2 || part.Recheck {
 		t.Errorf("%v do not wait", part.First)
 	}
 	if part.Enough(scanEntries-1) || !part.Enough(scanEntries) {
 		t.Error("a scan does not end")
 	}
-	if part := (&scanRequest{feeds: anyFeed}).part(k.browser.snapshot, nil); part.Enough != nil || part.Recheck {
+	if part := (&scanRequest{feeds: map[string]bool{"": true}}).part(k.browser.tree.snapshot, nil); part.Enough != nil || part.Recheck {
 		t.Error("feeds wait, of which any may have changed")
 	}
 	k.key("R")

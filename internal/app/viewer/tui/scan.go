@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/read/catalog"
 )
@@ -18,21 +18,18 @@ type scanRequest struct {
 	recheck bool            // look at all feeds, also if no change of them was reported
 }
 
+// The effects of scans.
 type (
-	// snapshotMsg is the end of a scan. The snapshot is nil if nothing could be read yet.
-	snapshotMsg struct {
-		snapshot *snapshot
-		request  *scanRequest
-		took     time.Duration
-		err      error
+	// shown reports that a snapshot is in the tree.
+	shown struct {
+		first   bool // there was none before
+		changed bool // the list may have changed
+		scan    int
 	}
-	// overviewMsg is what the index has, while most entries are not listed.
-	overviewMsg struct {
-		overview *Overview
-		err      error
-	}
-	scanMsg    struct{} // the next scan may begin
-	changedMsg struct{} // something may have changed
+	// provisional has entries to show until all are listed.
+	provisional struct{ *Overview }
+	// trouble is the error of the last scan, nil if it succeeded.
+	trouble struct{ err error }
 )
 
 // The first scan reads the feeds to which an entry was delivered last: about as many as it can in
@@ -47,9 +44,6 @@ const (
 // all entries are listed.
 const firstRows = 200
 
-// anyFeed requests a scan of all feeds, of which the user may have changed any.
-var anyFeed = map[string]bool{"": true}
-
 // retry is the delay before a failed scan is tried again.
 const retry = 5 * time.Second
 
@@ -58,12 +52,18 @@ const retry = 5 * time.Second
 // program wait for a processor that has just used its share, so that a key would wait.
 func restBetween(took time.Duration) time.Duration { return min(max(pause, 9*took), time.Second) }
 
-// requestScan requests a scan, in which feeds that the user has changed do not wait.
-func (m *model) requestScan(feeds map[string]bool) {
-	if m.scan.next == nil {
-		m.scan.next = &scanRequest{feeds: map[string]bool{}}
+// rescan requests a scan, in which feeds that the user has changed do not wait.
+func (t *tree) rescan(feeds map[string]bool) {
+	if t.scans.Next == nil {
+		t.scans.Next = &scanRequest{feeds: map[string]bool{}}
 	}
-	maps.Copy(m.scan.next.feeds, feeds)
+	maps.Copy(t.scans.Next.feeds, feeds)
+}
+
+// recheck requests a scan that looks at all feeds.
+func (t *tree) recheck() {
+	t.rescan(map[string]bool{"": true})
+	t.scans.Next.recheck = true
 }
 
 // part returns which feeds the scan reads.
@@ -80,16 +80,16 @@ func (r *scanRequest) part(old *snapshot, changes map[string]bool) catalog.Part 
 	return catalog.Part{First: first, Enough: func(n int) bool { return n >= scanEntries }}
 }
 
-// beginScan returns the command that makes a new snapshot, nil if no scan is requested or one
-// is running.
-func (m *model) beginScan() tea.Cmd {
-	ctx, r, id := m.scan.begin(m.ctx)
+// begin returns the command that makes a new snapshot, nil if no scan is requested or one
+// is running. listTook is how long it took to make the last list.
+func (t *tree) begin(listTook time.Duration) tea.Cmd {
+	ctx, r, id := t.scans.Begin(t.Ctx)
 	if r == nil {
 		return nil
 	}
-	m.marks.ScanBegins(id)
-	d, old := m.disk, m.browser.snapshot
-	part := r.part(old, m.marks.Feeds())
+	t.marks.ScanBegins(id)
+	d, old := t.disk, t.snapshot
+	read := r.part(old, t.marks.Feeds())
 	return func() tea.Msg {
 		began := time.Now()
 		var s *snapshot
@@ -98,7 +98,7 @@ func (m *model) beginScan() tea.Cmd {
 			work.Go(func() error { return takeDates(ctx, d) })
 		}
 		work.Go(func() error {
-			names, err := d.Now(ctx, part)
+			names, err := d.Now(ctx, read)
 			if err == nil || names != nil && len(names.Feeds) > 0 {
 				saved, _ := d.Saved(ctx) // an error of the saved queries must not hide the entries
 				s = newSnapshot(old, names, saved)
@@ -112,99 +112,78 @@ func (m *model) beginScan() tea.Cmd {
 		if old == nil && s != nil && !s.partial {
 			_ = takeDates(ctx, d)
 		}
-		return snapshotMsg{s, r, time.Since(began), err}
+		took := time.Since(began) + listTook
+		return part.Then(func() part.Effects { return t.take(s, r, took, err) })
 	}
 }
 
 // takeDates takes the dates that the index has, so that the entries of the overview keep their places in
 // the first list.
-func takeDates(ctx context.Context, d Disk) error {
+func takeDates(ctx context.Context, d treeDisk) error {
 	_ = d.Learn(ctx, nil, func(string, int, int) {})
 	return nil
 }
 
-// takeSnapshot shows a snapshot, and requests the list again if it may have changed. After an
-// error, what could be read is shown, and the scan is repeated after m.retry. The error is
-// shown once, until a scan succeeds.
-func (m *model) takeSnapshot(msg snapshotMsg) tea.Cmd {
-	rest := restBetween(msg.took + m.listTook)
-	switch {
-	case msg.err != nil:
-		if m.failure == (status{}) {
-			m.fail(msg.err)
-			m.failure = m.status
-		}
-		m.requestScan(msg.request.feeds)
-		rest = m.retry
-	case m.status == m.failure:
-		m.status = status{}
-		fallthrough
-	default:
-		m.failure = status{}
+// take shows a snapshot. After an error, what could be read is shown, and the scan is repeated after t.retry.
+func (t *tree) take(s *snapshot, r *scanRequest, took time.Duration, err error) part.Effects {
+	rest := restBetween(took)
+	if err != nil {
+		t.rescan(r.feeds)
+		rest = t.retry
 	}
-	next := m.after(rest, scanMsg{})
-	if msg.snapshot == nil {
-		return next
+	e := part.Effects{trouble{err}}
+	next := part.Run(t.After(rest, part.Then(func() part.Effects {
+		t.scans.End()
+		return nil
+	})))
+	if s == nil {
+		return append(e, next)
 	}
-	b := &m.browser
-	old, s := b.snapshot, msg.snapshot
-	b.showSnapshot(s)
+	old := t.snapshot
+	t.show(s)
+	e = append(e, shown{old == nil, old != nil && (old.partial || t.changed(old, r.feeds)), s.scan})
 	switch {
-	case old == nil:
-		m.apply(b.choose(id{kind: allNode}))
-	case old.partial || b.listHas(old, msg.request.feeds):
-		m.listAgain()
-	case m.lister.state == idle && m.lister.next == nil: // else a change may be in the list that is being made
-		m.marks.Listed(s.scan)
-	}
-	switch {
-	case s.partial && msg.err == nil:
-		return m.overview
+	case s.partial && err == nil:
+		return append(e, part.Run(t.overview))
 	case !s.partial && (old == nil || old.partial):
-		return tea.Batch(next, m.awaitChanges)
+		return append(e, next, part.Run(t.await))
 	}
-	return next
+	return append(e, next)
 }
 
-// overview reads the overview of the index.
-func (m *model) overview() tea.Msg {
-	o, err := m.disk.Overview(m.ctx, firstRows)
-	return overviewMsg{o, err}
-}
-
-// takeOverview shows an overview, and allows the scan of all feeds to begin. Entries among which the user has
-// moved the cursor stay.
-func (m *model) takeOverview(msg overviewMsg) {
-	m.scan.end()
-	m.requestScan(nil)
-	if msg.err != nil {
-		m.fail(msg.err)
-	}
-	b, o := &m.browser, msg.overview
-	if o == nil {
-		return
-	}
-	b.showSnapshot(b.snapshot.counted(o.Counts))
-	if b.focus != keys.FeedsPane || b.list.of.kind != allNode || b.list.query != "" {
-		return
-	}
-	m.lister.abandon()
-	b.takeProvisional(o.items())
-	for i := range o.Newest {
-		m.rows[keyOf(o.Newest[i].Ref)] = &o.Newest[i].Row
-	}
+// overview reads the overview of the index, and then allows the scan of all feeds to begin.
+func (t *tree) overview() tea.Msg {
+	o, err := t.disk.Overview(t.Ctx, firstRows)
+	return part.Then(func() (e part.Effects) {
+		t.scans.End()
+		t.rescan(nil)
+		if err != nil {
+			e = t.Fail(err)
+		}
+		if o != nil {
+			t.show(t.snapshot.counted(o.Counts))
+			e = append(e, provisional{o})
+		}
+		return e
+	})
 }
 
 // changeDebounce is how long changes are collected before they are read. A fetcher makes many
 // changes at once; a message for each would delay the user's keys.
 const changeDebounce = 20 * time.Millisecond
 
-// changesOf waits for changes, and returns nil if ctx ends first.
-func changesOf(ctx context.Context, d Disk) tea.Msg {
-	d.Await(ctx)
-	if ctx.Err() != nil {
+// awaitChanges waits for changes, and requests a scan. It returns nil if the reader ends first.
+func (t *tree) awaitChanges() tea.Msg {
+	t.disk.Await(t.Ctx)
+	if t.Ctx.Err() != nil {
 		return nil
 	}
 	time.Sleep(changeDebounce)
-	return changedMsg{}
+	return part.Then(t.noticed)
+}
+
+// noticed requests a scan after something has changed, and waits for the next change.
+func (t *tree) noticed() part.Effects {
+	t.rescan(nil)
+	return part.Effects{part.Run(t.await)}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -116,7 +117,7 @@ type node struct {
 }
 
 // label returns the title of the node in the user's language.
-func (n node) label(w *world) string {
+func (n node) label(w *texts.Printer) string {
 	if n.kind == allNode || n.kind == flaggedNode {
 		return w.Tr(n.title)
 	}
