@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/app/viewer/tui"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
@@ -141,7 +141,7 @@ func TestScreensHaveAllKeys(t *testing.T) {
 	for _, s := range screenScripts(t) {
 		steps = append(steps, s.steps...)
 	}
-	text, _ := tui.Set(tui.DefaultSet)
+	text, _ := keys.Set(keys.DefaultSet)
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
 		if len(words) < 2 || words[0] == "in" || words[0] == "<C-z>" || strings.HasPrefix(words[0], "#") {

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/internal/app/viewer/tui"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
@@ -719,7 +719,7 @@ func TestNewsboatKeysComplete(t *testing.T) {
 			t.Errorf("%s in %s: differs is %t, and the manual has to say %q", r.keys, r.pane, differs, r.manual)
 		}
 	}
-	text, _ := tui.Set("newsboat")
+	text, _ := keys.Set("newsboat")
 	in := []string{"feeds", "list", "entry"}
 	want := map[[2]string]bool{} // by pane and key
 	for line := range strings.Lines(text) {

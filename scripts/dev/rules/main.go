@@ -122,16 +122,18 @@ var strangers = map[string]*regexp.Regexp{
 var siblings = map[string][]string{
 	"internal/app/viewer/session":    nil,
 	"internal/app/viewer/external":   nil,
+	"internal/app/viewer/tui/cells":  nil,
+	"internal/app/viewer/tui/keys":   nil,
 	"internal/app/viewer/tui/part":   nil,
 	"internal/app/viewer/tui/texts":  nil,
 	"internal/app/viewer/tui/work":   {"tui/part", "tui/texts"},
-	"internal/app/viewer/tui":        {"tui/part", "tui/texts", "tui/work"},
+	"internal/app/viewer/tui":        {"tui/cells", "tui/keys", "tui/part", "tui/texts", "tui/work"},
 	"internal/app/viewer/undo":       {"session"},
 	"internal/app/viewer/publish":    {"session"},
 	"internal/app/viewer/save":       {"session"},
 	"internal/app/viewer/rules":      {"session", "external"},
 	"internal/app/viewer":            {"session", "external", "rules"},
-	"internal/app/viewer/fullscreen": {"session", "external", "save", "undo", "tui", ""},
+	"internal/app/viewer/fullscreen": {"session", "external", "save", "undo", "tui", "tui/cells", "tui/keys", ""},
 }
 
 // beneath are the packages on which lektordir is built. viewers are the packages that use a

@@ -17,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	command "github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -161,13 +162,13 @@ func (l *diskAdapter) Save(_ context.Context, name, text string) error {
 // lookFile is the user's file of the look, relative to the lektor-dir.
 const lookFile = "etc/view/look"
 
-func (l *diskAdapter) Look(_ context.Context, typed string) (*tui.Look, error) {
+func (l *diskAdapter) Look(_ context.Context, typed string) (*cells.Look, error) {
 	path := l.dir.Join(lookFile)
 	text, err := atomicfile.Read(path, 1<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return tui.ParseLook(path, append(text, typed...)), nil
+	return cells.ParseLook(path, append(text, typed...)), nil
 }
 
 // screenFile holds the settings of the screen that the reader remembers.

@@ -10,6 +10,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -125,7 +126,7 @@ func (l *diskAdapter) Await(ctx context.Context) {
 
 // rowOf returns the row of an entry.
 func rowOf(r *entrystore.Record) tui.Row {
-	return tui.Row{Title: tui.Plain(termsafe.Brief(r.Title()))}
+	return tui.Row{Title: cells.Plain(termsafe.Brief(r.Title()))}
 }
 
 func (l *diskAdapter) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row {

@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -71,7 +72,7 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	}
 	to.Commands, to.Self, to.OnTerminal = o.Commands("--dir", v.Dir.Path()), []string{self, "--dir", v.Dir.Path()},
 		o.OnTerminal
-	if err := keys(v.Dir, o.Set, to); err != nil {
+	if err := readKeys(v.Dir, o.Set, to); err != nil {
 		return err
 	}
 	// The screen shows the first error only. The others are visible after the reader has ended.
@@ -100,13 +101,13 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	return tui.Run(ctx, d, to)
 }
 
-// keys sets the keys in to: those of the user's file, or of a set.
-func keys(d *lektordir.Dir, set string, to *tui.Options) error {
+// readKeys sets the keys in to: those of the user's file, or of a set.
+func readKeys(d *lektordir.Dir, set string, to *tui.Options) error {
 	path := d.Join(keysFile)
 	if set != "" {
-		if _, ok := tui.Set(set); !ok {
+		if _, ok := keys.Set(set); !ok {
 			return &cmdline.UsageError{Message: fmt.Sprintf("--keys %s: there is no such set of keys", set),
-				Hint: fmt.Sprintf("there are %v", tui.Sets())}
+				Hint: fmt.Sprintf("there are %v", keys.Sets())}
 		}
 		to.Keys, to.KeysSet = tui.ParseKeys("--keys", []byte("use "+set)), set
 		return nil
@@ -117,7 +118,7 @@ func keys(d *lektordir.Dir, set string, to *tui.Options) error {
 	}
 	to.KeysFile = path
 	to.Keys = tui.ParseKeys(path, text)
-	if to.Keys.Commands {
+	if tui.RunsCommands(to.Keys) {
 		to.NoCommands = feedfiles.TrustedFile(d, "etc", "view", filepath.Base(keysFile))
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/lektordir"
@@ -23,7 +24,7 @@ type action struct {
 	help  string
 	// command is the arguments of lektor-view that do the same, for help.
 	command string
-	do      func(m *model, c call) tea.Cmd
+	do      func(m *model, c keys.Call) tea.Cmd
 }
 
 // actionOf returns an action by its name.
@@ -37,24 +38,24 @@ func actionOf(name string) (action, bool) {
 }
 
 // browse returns an action that changes the browser.
-func browse(f func(b *browser) effects) func(*model, call) tea.Cmd {
-	return func(m *model, _ call) tea.Cmd {
+func browse(f func(b *browser) effects) func(*model, keys.Call) tea.Cmd {
+	return func(m *model, _ keys.Call) tea.Cmd {
 		m.apply(f(&m.browser))
 		return nil
 	}
 }
 
 // times returns an action that changes the browser; n is the count, at least 1.
-func times(f func(b *browser, n int) effects) func(*model, call) tea.Cmd {
-	return func(m *model, c call) tea.Cmd {
-		m.apply(f(&m.browser, max(c.count, 1)))
+func times(f func(b *browser, n int) effects) func(*model, keys.Call) tea.Cmd {
+	return func(m *model, c keys.Call) tea.Cmd {
+		m.apply(f(&m.browser, max(c.Count, 1)))
 		return nil
 	}
 }
 
 // mark returns an action that sets and clears flags of the chosen entry.
-func mark(set, unset string) func(*model, call) tea.Cmd {
-	return func(m *model, _ call) tea.Cmd {
+func mark(set, unset string) func(*model, keys.Call) tea.Cmd {
+	return func(m *model, _ keys.Call) tea.Cmd {
 		m.mark(set, unset)
 		return nil
 	}
@@ -168,7 +169,7 @@ func listActions() []action {
 		{"messages", 0, "all messages as a whole: of the last line, and of fetches", "lektor-fetch ls --broken",
 			messages},
 		{"repeat", 0, "say the line of the cursor again", "", repeat},
-		{"redraw", 0, "draw the screen anew", "", func(*model, call) tea.Cmd { return tea.ClearScreen }},
+		{"redraw", 0, "draw the screen anew", "", func(*model, keys.Call) tea.Cmd { return tea.ClearScreen }},
 		{"suspend", 0, "stop, until the shell's fg", "", suspend},
 		{"help", 0, "the keys", "", help},
 	}
@@ -184,18 +185,18 @@ func commandActions() []action {
 }
 
 // bottom moves to the last line, or with a count to the line of that number.
-func bottom(m *model, c call) tea.Cmd {
+func bottom(m *model, c keys.Call) tea.Cmd {
 	line := 1 << 30
-	if c.count > 0 {
-		line = c.count - 1
+	if c.Count > 0 {
+		line = c.Count - 1
 	}
 	m.apply(m.browser.to(line))
 	return nil
 }
 
 // quit goes back one pane; from the feeds it ends the reader.
-func quit(m *model, c call) tea.Cmd {
-	if m.browser.focus == feedsPane {
+func quit(m *model, c keys.Call) tea.Cmd {
+	if m.browser.focus == keys.FeedsPane {
 		return end(m, c)
 	}
 	m.browser.page.find = finder{} // one key leaves the entry
@@ -206,7 +207,7 @@ func quit(m *model, c call) tea.Cmd {
 // tooEarly reports whether a key would work on an entry of the list, but its items are those of the
 // query before. Then it shows a message.
 func tooEarly(m *model) bool {
-	early := m.browser.focus == listPane && m.browser.list.outdated()
+	early := m.browser.focus == keys.ListPane && m.browser.list.outdated()
 	if early {
 		m.apply(incomplete)
 	}
@@ -227,10 +228,10 @@ func (m *model) needEntry() (ref lektordir.Ref, ok bool) {
 
 // needPage returns the open page. If none is open, it shows a message and returns nil. If the
 // page is still being read, it returns nil, and c is done when the page is there.
-func (m *model) needPage(c call) *Page {
+func (m *model) needPage(c keys.Call) *Page {
 	p := &m.browser.page
 	switch {
-	case m.browser.focus != pagePane || !p.open() || p.err != nil:
+	case m.browser.focus != keys.PagePane || !p.open() || p.err != nil:
 		m.say("open an entry first")
 		return nil
 	case p.page == nil:
@@ -240,8 +241,8 @@ func (m *model) needPage(c call) *Page {
 }
 
 // toggle returns an action that clears a flag of the chosen entry if it has it, and sets it otherwise.
-func toggle(flag byte) func(*model, call) tea.Cmd {
-	return func(m *model, _ call) tea.Cmd {
+func toggle(flag byte) func(*model, keys.Call) tea.Cmd {
+	return func(m *model, _ keys.Call) tea.Cmd {
 		switch ref, ok := m.needEntry(); {
 		case !ok:
 		case ref.HasFlag(flag) && (flag != 'S' || !ref.Unread()):
@@ -261,21 +262,21 @@ func (m *model) mark(set, unset string) {
 	}
 	m.browser.list.readHere[keyOf(ref)] = true
 	m.change([]lektordir.Ref{ref}, set, unset, nil)
-	if m.browser.focus == listPane && m.o.Advance && !m.input.moreActions {
+	if m.browser.focus == keys.ListPane && m.o.Advance && !m.input.moreActions {
 		m.apply(m.browser.move(1))
 	}
 }
 
 // setFlags sets and clears the flags in the word of c, or asks for them.
-func setFlags(m *model, c call) tea.Cmd {
+func setFlags(m *model, c keys.Call) tea.Cmd {
 	if _, ok := m.needEntry(); !ok {
 		return nil
 	}
-	if len(c.words) == 0 {
+	if len(c.Words) == 0 {
 		m.ask("flags, as +Fa-S: ", "", "flags")
 		return nil
 	}
-	set, unset, err := parseFlags(c.words[0])
+	set, unset, err := parseFlags(c.Words[0])
 	if err != nil {
 		m.fail(err)
 		return nil
@@ -313,7 +314,7 @@ func parseFlags(s string) (set, unset string, err error) {
 }
 
 // readAll marks the listed entries as read, those of several feeds if the user confirms.
-func readAll(m *model, _ call) tea.Cmd {
+func readAll(m *model, _ keys.Call) tea.Cmd {
 	refs, of := listedUnread(m, len(m.browser.list.items)), m.browser.list.of.kind
 	switch {
 	case refs == nil:
@@ -358,64 +359,64 @@ func markRead(m *model, refs []lektordir.Ref) {
 	}
 	m.say("marking %d entries as read", len(refs))
 	m.change(refs, "S", "", func(r work.Result) tea.Cmd {
-		m.say("%d entries marked as read; %s undoes it", len(r.Moved), m.o.Keys.of("undo"))
+		m.say("%d entries marked as read; %s undoes it", len(r.Moved), m.o.Keys.Of("undo"))
 		return nil
 	})
 }
 
 // trash marks the chosen entry as trashed, and closes it.
-func trash(m *model, _ call) tea.Cmd {
+func trash(m *model, _ keys.Call) tea.Cmd {
 	ref, ok := m.needEntry()
 	if !ok {
 		return nil
 	}
 	m.browser.closePage()
 	m.change([]lektordir.Ref{ref}, "T", "", func(work.Result) tea.Cmd {
-		m.say("trashed; %s undoes it", m.o.Keys.of("undo"))
+		m.say("trashed; %s undoes it", m.o.Keys.Of("undo"))
 		return nil
 	})
 	return nil
 }
 
 // undo takes back the last command of any program that marked entries or changed subscriptions.
-func undo(m *model, _ call) tea.Cmd {
+func undo(m *model, _ keys.Call) tea.Cmd {
 	m.marks.Undo(m.tasks.Of(addTask))
 	return nil
 }
 
 // search asks for a query, and lists the entries that it selects while the user types. If an
 // entry has the focus, it asks for a text and searches the entry.
-func search(m *model, c call) tea.Cmd {
+func search(m *model, c keys.Call) tea.Cmd {
 	b := &m.browser
-	if len(c.words) == 0 && b.focus == pagePane && b.page.page != nil {
+	if len(c.Words) == 0 && b.focus == keys.PagePane && b.page.page != nil {
 		m.ask("/", "", "").then = searchPage
 		return nil
 	}
-	if len(c.words) > 0 {
-		m.apply(b.search(c.words[0]))
+	if len(c.Words) > 0 {
+		m.apply(b.search(c.Words[0]))
 		return nil
 	}
 	m.ask("/", b.list.query, "search").before = &beforeSearch{b.list.query, b.focus}
-	b.focus = listPane
+	b.focus = keys.ListPane
 	return nil
 }
 
 // saveQuery saves the search. It asks for a name if c has none.
-func saveQuery(m *model, c call) tea.Cmd {
+func saveQuery(m *model, c keys.Call) tea.Cmd {
 	list := &m.browser.list
 	switch {
 	case list.query == "":
 		m.say("no search to save: search first")
-	case len(c.words) == 0:
+	case len(c.Words) == 0:
 		m.ask("save as: ", "", "save-query")
 	default:
-		m.marks.Save(strings.TrimSpace(c.words[0]), listSpec{of: list.of, query: list.query}.text())
+		m.marks.Save(strings.TrimSpace(c.Words[0]), listSpec{of: list.of, query: list.query}.text())
 	}
 	return nil
 }
 
 // reload reads everything again.
-func reload(m *model, _ call) tea.Cmd {
+func reload(m *model, _ keys.Call) tea.Cmd {
 	m.requestScan(anyFeed)
 	m.scan.next.recheck = true
 	clear(m.rows)
@@ -424,7 +425,7 @@ func reload(m *model, _ call) tea.Cmd {
 }
 
 // feedText switches between the text of the feed and the article of the page.
-func feedText(m *model, c call) tea.Cmd {
+func feedText(m *model, c keys.Call) tea.Cmd {
 	page := m.needPage(c)
 	if page == nil {
 		return nil
@@ -435,19 +436,19 @@ func feedText(m *model, c call) tea.Cmd {
 	}
 	m.say("the article of the page")
 	if m.browser.page.toggleFeedText() {
-		m.say("the text of the feed; %s shows the article of the page", m.o.Keys.of("feed-text"))
+		m.say("the text of the feed; %s shows the article of the page", m.o.Keys.Of("feed-text"))
 	}
 	return nil
 }
 
 // repeat says the line of the cursor again: as a line with --plain, else in the last line.
-func repeat(m *model, _ call) tea.Cmd {
+func repeat(m *model, _ keys.Call) tea.Cmd {
 	if m.voice != nil {
 		m.voice.forget()
 		return nil
 	}
 	at, known := entryLine(m, true)
-	if m.browser.focus == feedsPane {
+	if m.browser.focus == keys.FeedsPane {
 		at, known = nodeLine(m)
 	}
 	if known && m.input.menu == nil {
@@ -457,10 +458,45 @@ func repeat(m *model, _ call) tea.Cmd {
 }
 
 // suspend stops the reader until the shell resumes it.
-func suspend(m *model, _ call) tea.Cmd {
+func suspend(m *model, _ keys.Call) tea.Cmd {
 	send, t := m.send, m.terminal
 	return inOrder(m.dropPicture(), tea.Exec(stopping{}, func(err error) tea.Msg {
 		go send(t.size()) // the size may have changed; in a goroutine, as the library waits for this callback
 		return statusMsg{"", err}
 	}))
+}
+
+// check returns an error if there is no such action or it does not take these words.
+func check(c keys.Call) error {
+	if c.Action == "none" {
+		return nil
+	}
+	a, ok := actionOf(c.Action)
+	switch {
+	case !ok:
+		return fmt.Errorf("there is no action %q", c.Action)
+	case a.words == 0 && len(c.Words) > 0:
+		return fmt.Errorf("%s takes no words", c.Action)
+	case a.words == 1 && len(c.Words) > 1:
+		return fmt.Errorf("%s takes one word", c.Action)
+	case a.words == variadic && len(c.Words) == 0:
+		return fmt.Errorf("%s takes a command", c.Action)
+	}
+	return nil
+}
+
+// ParseKeys parses a file of keys; name is its name in messages.
+func ParseKeys(name string, text []byte) *keys.Keys { return keys.Parse(name, text, check) }
+
+// RunsCommands reports whether a key runs a command.
+func RunsCommands(k *keys.Keys) bool {
+	for _, b := range k.Bound {
+		for _, c := range b {
+			_, piped := pipeForm(c.Words)
+			if a, _ := actionOf(c.Action); a.words == variadic || a.words == optional && len(piped) > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }

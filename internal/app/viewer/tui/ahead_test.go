@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 )
 
 // overlays opens each overlay of the reader. An entry is open, with links.
@@ -57,7 +58,7 @@ func TestTypedAhead(t *testing.T) {
 			open(k)
 			page := k.browser.page.key
 			k.burst("zmdhjr A|")
-			if k.marks.Len() > 0 || k.browser.page.key != page || k.browser.focus != pagePane || k.browser.zoom || covered() {
+			if k.marks.Len() > 0 || k.browser.page.key != page || k.browser.focus != keys.PagePane || k.browser.zoom || covered() {
 				t.Fatalf("keys of the burst acted: %d changes, and\n%s", k.marks.Len(), k.shows())
 			}
 			k.burst(":3")
@@ -93,7 +94,7 @@ func TestSeveralActionsOnOverlay(t *testing.T) {
 	k := openPage(t, d, 80, 24)
 	k.until("the mark", func() bool { return k.marks.Len() == 0 })
 	keys := ParseKeys("test", []byte("x read ; trash\n"))
-	keys.pane, k.o.Keys = k.o.Keys.pane, keys
+	keys.Pane, k.o.Keys = k.o.Keys.Pane, keys
 	k.press("?", "x")
 	if k.input.menu != nil || k.marks.Len() > 0 {
 		t.Errorf("%d changes, and\n%s", k.marks.Len(), k.shows())

@@ -4,18 +4,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
-)
-
-// paneKind is one of the three panes.
-type paneKind uint8
-
-const (
-	feedsPane paneKind = iota
-	listPane
-	pagePane
 )
 
 // browser holds the three panes with their cursors. It does not use the disk: its methods
@@ -23,7 +16,7 @@ const (
 type browser struct {
 	snapshot *snapshot   // nil until it is read
 	marks    *work.Queue // pending changes; entries are shown as they will be after these
-	focus    paneKind
+	focus    keys.Pane
 	zoom     bool
 	tree     tree
 	list     list
@@ -71,9 +64,9 @@ type reading struct {
 	page     *Page         // nil until it is read
 	lines    []string
 	y        int
-	width    int  // columns for which the text was requested; 0 to read it again
-	feedText bool // show the feed's text, not the article of the page
-	pending  call // action to do when page is read
+	width    int       // columns for which the text was requested; 0 to read it again
+	feedText bool      // show the feed's text, not the article of the page
+	pending  keys.Call // action to do when page is read
 	find     finder
 	err      error
 }
@@ -147,9 +140,9 @@ func (b *browser) current() (ref lektordir.Ref, ok bool) {
 // the list, depending on the focus.
 func (b *browser) chosen() (lektordir.Ref, bool) {
 	switch b.focus {
-	case pagePane:
+	case keys.PagePane:
 		return b.marks.Now(b.page.ref), b.page.open()
-	case listPane:
+	case keys.ListPane:
 		return b.current()
 	}
 	return lektordir.Ref{}, false
@@ -158,9 +151,9 @@ func (b *browser) chosen() (lektordir.Ref, bool) {
 // move moves the cursor by n lines, or scrolls the text if the focus is on it.
 func (b *browser) move(n int) effects {
 	switch b.focus {
-	case feedsPane:
+	case keys.FeedsPane:
 		return b.toNode(b.tree.at + n)
-	case listPane:
+	case keys.ListPane:
 		b.list.goTo(b.list.at + n)
 		return effects{}
 	}
@@ -170,9 +163,9 @@ func (b *browser) move(n int) effects {
 // to moves to line n, from 0.
 func (b *browser) to(n int) effects {
 	switch b.focus {
-	case feedsPane:
+	case keys.FeedsPane:
 		return b.toNode(n)
-	case listPane:
+	case keys.ListPane:
 		b.list.goTo(n)
 		return effects{}
 	}
@@ -182,7 +175,7 @@ func (b *browser) to(n int) effects {
 
 // scroll moves the text by n lines, wherever the focus is.
 func (b *browser) scroll(n int) effects {
-	b.page.y = max(0, min(b.page.y+n, len(b.page.lines)-linesOf(b, pagePane)))
+	b.page.y = max(0, min(b.page.y+n, len(b.page.lines)-linesOf(b, keys.PagePane)))
 	return effects{}
 }
 
@@ -205,27 +198,20 @@ func (l *list) outdated() bool { return l.found != l.query }
 // goTo moves the cursor for a key of the user. The next items do not move the cursor to the top.
 func (l *list) goTo(at int) { l.at, l.cursorToTop = max(0, min(at, len(l.items)-1)), false }
 
-// window returns the index of the first visible line in a pane of the given height: y, or the
-// nearest index with which line at is visible. n is the number of all lines.
-func window(y, at, n, height int) int {
-	y = max(min(y, at), at-height+1)
-	return max(0, min(y, n-height))
-}
-
 // open opens the line of the cursor: a node's list, or an entry. If the focus is on the text, it
 // scrolls down a page.
 func (b *browser) open() effects {
 	switch b.focus {
-	case feedsPane:
+	case keys.FeedsPane:
 		if b.snapshot == nil {
 			return effects{}
 		}
-		b.focus = listPane
+		b.focus = keys.ListPane
 		if n := b.tree.nodes[b.tree.at]; n.id != b.list.of {
 			return b.choose(n.id)
 		}
 		return effects{}
-	case listPane:
+	case keys.ListPane:
 		return b.read()
 	}
 	return b.move(b.fullPage())
@@ -240,7 +226,7 @@ func (b *browser) read() effects {
 	case !ok:
 		return effects{}
 	}
-	b.focus = pagePane
+	b.focus = keys.PagePane
 	b.list.goTo(b.list.at)
 	b.show()
 	b.list.readHere[b.page.key] = true
@@ -252,7 +238,7 @@ func (b *browser) read() effects {
 func (b *browser) follow() {
 	b.scroll(0) // the pane may have changed its height
 	ref, ok := b.current()
-	if ok && b.focus == listPane && b.page.open() && b.page.key != keyOf(ref) && b.textWidth() > 0 {
+	if ok && b.focus == keys.ListPane && b.page.open() && b.page.key != keyOf(ref) && b.textWidth() > 0 {
 		b.show()
 	}
 }
@@ -262,25 +248,25 @@ func (b *browser) back() effects {
 	switch {
 	case searching(b):
 		b.page.find = finder{}
-	case b.focus == pagePane:
-		b.focus = listPane
+	case b.focus == keys.PagePane:
+		b.focus = keys.ListPane
 	case b.list.query != "":
 		b.list.query = ""
 		return effects{list: true}
-	case b.focus == listPane:
-		b.focus = feedsPane
+	case b.focus == keys.ListPane:
+		b.focus = keys.FeedsPane
 	}
 	return effects{}
 }
 
 // pane moves the focus n panes to the right.
 func (b *browser) pane(n int) effects {
-	panes := []paneKind{feedsPane, listPane}
+	panes := []keys.Pane{keys.FeedsPane, keys.ListPane}
 	if b.page.open() {
-		panes = append(panes, pagePane)
+		panes = append(panes, keys.PagePane)
 	}
 	at := slices.Index(panes, b.focus)
-	b.focus = panes[wrap(at+n, len(panes))]
+	b.focus = panes[cells.Wrap(at+n, len(panes))]
 	return effects{}
 }
 
@@ -292,7 +278,7 @@ func (b *browser) toggleZoom() effects {
 
 // fold closes or opens the folder of the cursor, or the folder of the feed under it.
 func (b *browser) fold() effects {
-	if b.snapshot == nil || b.focus != feedsPane {
+	if b.snapshot == nil || b.focus != keys.FeedsPane {
 		return effects{}
 	}
 	of := b.tree.nodes[b.tree.at].id
@@ -311,15 +297,15 @@ func (b *browser) fold() effects {
 // forward scrolls the text, and at its end opens the next unread entry.
 func (b *browser) forward() effects {
 	switch b.focus {
-	case feedsPane:
+	case keys.FeedsPane:
 		return b.open()
-	case listPane:
+	case keys.ListPane:
 		if ref, ok := b.current(); ok && ref.Unread() || b.list.outdated() {
 			return b.read()
 		}
-		b.focus = pagePane // so that nextUnread opens the entry
+		b.focus = keys.PagePane // so that nextUnread opens the entry
 	default:
-		if b.page.y+linesOf(b, pagePane) < len(b.page.lines) {
+		if b.page.y+linesOf(b, keys.PagePane) < len(b.page.lines) {
 			return b.move(b.fullPage())
 		}
 	}
@@ -339,7 +325,7 @@ func (b *browser) nextUnread(by int) effects {
 		return effects{}
 	}
 	for i := 1; i <= len(l.items); i++ {
-		at := wrap(l.at+i*by, len(l.items))
+		at := cells.Wrap(l.at+i*by, len(l.items))
 		if b.marks.Unread(l.items[at].Entry) {
 			l.goTo(at)
 			return b.arrive()
@@ -349,8 +335,8 @@ func (b *browser) nextUnread(by int) effects {
 		l.seek = by
 		return e
 	}
-	if b.focus == pagePane && !b.page.open() {
-		b.focus = listPane
+	if b.focus == keys.PagePane && !b.page.open() {
+		b.focus = keys.ListPane
 	}
 	return effects{say: "there is no unread entry"}
 }
@@ -358,14 +344,12 @@ func (b *browser) nextUnread(by int) effects {
 // arrive opens the entry under the cursor if the focus is on the text, else it moves the focus
 // to the list.
 func (b *browser) arrive() effects {
-	if b.focus == pagePane {
+	if b.focus == keys.PagePane {
 		return b.read()
 	}
-	b.focus = listPane
+	b.focus = keys.ListPane
 	return effects{}
 }
-
-func wrap(i, n int) int { return (i%n + n) % n }
 
 // nextFeed lists the next feed with unread entries (by 1), or the previous one (by -1). It
 // returns no effects if no other feed has unread entries.
@@ -376,7 +360,7 @@ func (b *browser) nextFeed(by int) effects {
 	nodes := b.snapshot.nodes
 	at := slices.IndexFunc(nodes, func(n node) bool { return n.id == b.list.of })
 	for i := 1; i < len(nodes); i++ {
-		n := nodes[wrap(at+i*by, len(nodes))]
+		n := nodes[cells.Wrap(at+i*by, len(nodes))]
 		if n.kind == feedNode && b.hasUnread(n.name) {
 			reveal(b, n.id)
 			return b.choose(n.id)
@@ -442,8 +426,8 @@ func (b *browser) nextEntry(n int) effects {
 
 // closePage closes the entry and moves the focus to the list, if the focus is on the entry.
 func (b *browser) closePage() {
-	if b.focus == pagePane {
-		b.focus, b.page = listPane, reading{}
+	if b.focus == keys.PagePane {
+		b.focus, b.page = keys.ListPane, reading{}
 	}
 }
 
@@ -499,7 +483,7 @@ func (b *browser) take(items []*item) {
 	if stays {
 		on = l.items[l.at].Entry
 	}
-	stays = stays && !l.cursorToTop && (b.focus != feedsPane || l.at > 0)
+	stays = stays && !l.cursorToTop && (b.focus != keys.FeedsPane || l.at > 0)
 	if l.cursorToTop {
 		l.at, l.y, l.cursorToTop = 0, 0, false
 	}
@@ -510,7 +494,7 @@ func (b *browser) take(items []*item) {
 	}
 	if i := find(l.items, l.at, on); i >= 0 {
 		// At the top new entries should become visible, so the entry may move down the screen.
-		if l.y > 0 || i >= linesOf(b, listPane) {
+		if l.y > 0 || i >= linesOf(b, keys.ListPane) {
 			l.y += i - l.at
 		}
 		l.at = i
@@ -564,7 +548,7 @@ func (b *browser) listed(list *sortedList, err error) effects {
 }
 
 // takePage shows the text of the open entry, and returns the action that waited for it.
-func (b *browser) takePage(page *Page, lines []string, err error) call {
+func (b *browser) takePage(page *Page, lines []string, err error) keys.Call {
 	p := &b.page
 	if p.err = err; err == nil {
 		// Text that is wrapped again stays at the same relative position.
@@ -576,14 +560,14 @@ func (b *browser) takePage(page *Page, lines []string, err error) call {
 		b.scroll(0)
 	}
 	pending := p.pending
-	p.pending = call{}
+	p.pending = keys.Call{}
 	return pending
 }
 
 // wheel moves the focus to the pane under the mouse, and its cursor by n lines. Text is
 // scrolled without the focus.
 func (b *browser) wheel(p paneAt, n int) effects {
-	if p.kind == pagePane {
+	if p.kind == keys.PagePane {
 		return b.scroll(n)
 	}
 	b.focus = p.kind
@@ -595,12 +579,12 @@ func (b *browser) click(p paneAt, row int) effects {
 	focused := b.focus == p.kind
 	b.focus = p.kind
 	switch p.kind {
-	case feedsPane:
+	case keys.FeedsPane:
 		if line := b.tree.y + row; line != b.tree.at || !focused {
 			return b.toNode(line)
 		}
 		return b.open()
-	case listPane:
+	case keys.ListPane:
 		line := b.list.y + row
 		switch {
 		case line >= len(b.list.items):

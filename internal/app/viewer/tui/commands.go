@@ -13,14 +13,16 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // openEntry opens the entry in the user's browser. With a count it opens the link of that
 // number instead.
-func openEntry(m *model, c call) tea.Cmd {
-	if c.count > 0 {
+func openEntry(m *model, c keys.Call) tea.Cmd {
+	if c.Count > 0 {
 		return openLink(m, c)
 	}
 	if ref, ok := m.needEntry(); ok {
@@ -33,7 +35,7 @@ func openEntry(m *model, c call) tea.Cmd {
 func openURL(m *model, ref lektordir.Ref, url string) tea.Cmd {
 	// A browser that is started here keeps running when the reader ends.
 	ctx, d, w := context.WithoutCancel(m.ctx), m.disk, &m.world
-	m.say("opening %s", cmp.Or(Plain(url), m.Tr("the page of the entry")))
+	m.say("opening %s", cmp.Or(cells.Plain(url), m.Tr("the page of the entry")))
 	return func() tea.Msg {
 		opened, err := d.Open(ctx, ref, url)
 		return statusMsg{w.Trf("opened %s", opened), err}
@@ -41,22 +43,22 @@ func openURL(m *model, ref lektordir.Ref, url string) tea.Cmd {
 }
 
 // openLink opens a link by its number. Without a number it asks for one.
-func openLink(m *model, c call) tea.Cmd {
-	page, n := m.needPage(c), c.count
+func openLink(m *model, c keys.Call) tea.Cmd {
+	page, n := m.needPage(c), c.Count
 	switch {
 	case page == nil:
 		return nil
 	case len(page.Links) == 0:
 		m.say("the entry has no links")
 		return nil
-	case n == 0 && len(c.words) == 0:
+	case n == 0 && len(c.Words) == 0:
 		total := len(page.Links)
 		m.ask("link number: ", "", "link").ready = func(text string) bool { return complete(text, total) }
 		return nil
 	case n == 0:
 		var err error
-		if n, err = strconv.Atoi(strings.TrimSpace(c.words[0])); err != nil {
-			m.say("%s is not the number of a link", c.words[0])
+		if n, err = strconv.Atoi(strings.TrimSpace(c.Words[0])); err != nil {
+			m.say("%s is not the number of a link", c.Words[0])
 			return nil
 		}
 	}
@@ -69,7 +71,7 @@ func openLink(m *model, c call) tea.Cmd {
 
 // play plays an enclosure: the first, or the one of the count. The player gets the terminal,
 // because audio players show their position there.
-func play(m *model, c call) tea.Cmd {
+func play(m *model, c keys.Call) tea.Cmd {
 	url, ok := neededEnclosure(m, c)
 	if !ok {
 		return nil
@@ -104,16 +106,16 @@ func (m *model) start(msg startMsg) tea.Cmd {
 }
 
 // run runs the command of a key on the terminal.
-func run(m *model, c call) tea.Cmd {
-	wait := c.action == "run-wait"
-	return withCommand(m, c.words, func(env, argv []string) tea.Msg {
+func run(m *model, c keys.Call) tea.Cmd {
+	wait := c.Action == "run-wait"
+	return withCommand(m, c.Words, func(env, argv []string) tea.Msg {
 		return startMsg{newCommand(env, argv), argv[0], wait}
 	})
 }
 
 // spawn runs the command of a key in the background, and shows the first line that it prints.
-func spawn(m *model, c call) tea.Cmd {
-	return withCommand(m, c.words, func(env, argv []string) tea.Msg { return inBackground(env, argv, "") })
+func spawn(m *model, c keys.Call) tea.Cmd {
+	return withCommand(m, c.Words, func(env, argv []string) tea.Msg { return inBackground(env, argv, "") })
 }
 
 // limited is a writer that keeps the first bytes. It embeds no buffer: promoted methods could

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -111,7 +112,7 @@ type Disk interface {
 	Saved(ctx context.Context) ([]Saved, error)
 	// Look returns the look of the screen as the user's file has it now, with the lines that the user
 	// typed after it.
-	Look(ctx context.Context, typed string) (*Look, error)
+	Look(ctx context.Context, typed string) (*cells.Look, error)
 	// Open opens a URL in the user's browser, and returns that URL. "" means the URL of the
 	// entry.
 	Open(ctx context.Context, ref lektordir.Ref, url string) (string, error)

@@ -10,6 +10,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
@@ -80,18 +82,18 @@ func hostOf(text string) string {
 }
 
 // downloadEnclosures downloads the enclosures of the open entry, or the one of the count.
-func downloadEnclosures(m *model, c call) tea.Cmd {
+func downloadEnclosures(m *model, c keys.Call) tea.Cmd {
 	url, ok := neededEnclosure(m, c)
 	if !ok {
 		return nil
 	}
 	urls, dir := []string{url}, ""
 	ref, _ := m.browser.chosen()
-	if c.count == 0 {
+	if c.Count == 0 {
 		urls = m.browser.page.page.Enclosures
 	}
-	if len(c.words) > 0 {
-		dir = c.words[0]
+	if len(c.Words) > 0 {
+		dir = c.Words[0]
 	}
 	if ref.HasFlag('d') {
 		m.input.confirm(m.Tr("the enclosures are saved already; download again?"),
@@ -122,7 +124,7 @@ func addDownloads(m *model, ref lektordir.Ref, urls []string, dir string) tea.Cm
 			added++
 		}
 	}
-	m.say("%d downloads added; %s lists them", added, m.o.Keys.of("downloads"))
+	m.say("%d downloads added; %s lists them", added, m.o.Keys.Of("downloads"))
 	return beginDownloads(m)
 }
 
@@ -157,7 +159,7 @@ func beginDownload(m *model, d *download) tea.Cmd {
 	disk, send := m.disk, m.send
 	saved, cancelled, of := m.Trf("%s saved", d.title), m.Trf("download of %s cancelled", d.title), m.Tr("of")
 	ctx, cancel := context.WithCancel(m.ctx)
-	t := m.tasks.Begin(ends(d.title, 24), func(_ context.Context, progress func(string)) (string, error) {
+	t := m.tasks.Begin(cells.Ends(d.title, 24), func(_ context.Context, progress func(string)) (string, error) {
 		defer cancel()
 		path, err := disk.Download(ctx, d.ref, d.url, d.dir, func(have, total int64) {
 			if total > 0 {
@@ -213,28 +215,28 @@ func (d *download) text(m *model) string {
 }
 
 // listDownloads shows the downloads.
-func listDownloads(m *model, _ call) tea.Cmd {
+func listDownloads(m *model, _ keys.Call) tea.Cmd {
 	ds := &m.downloads
 	if len(ds.list) == 0 {
 		m.say("there are no downloads")
 		return nil
 	}
 	m.input.menu = &menu{
-		title: m.Tr("downloads"), hint: m.Trf("%s plays, d cancels or removes", m.o.Keys.of("open")), wrap: true,
+		title: m.Tr("downloads"), hint: m.Trf("%s plays, d cancels or removes", m.o.Keys.Of("open")), wrap: true,
 		keys: map[string]string{"d": "trash"},
 		live: func() (lines []string) {
 			for _, d := range ds.list {
-				lines = append(lines, Plain(d.text(m)))
+				lines = append(lines, cells.Plain(d.text(m)))
 			}
 			return lines
 		},
-		choose: func(m *model, c call, at int) (tea.Cmd, bool) {
+		choose: func(m *model, c keys.Call, at int) (tea.Cmd, bool) {
 			if at >= len(ds.list) {
 				// The next d must not close the menu, and trash the entry below it.
-				return nil, c.action == "trash"
+				return nil, c.Action == "trash"
 			}
 			d := ds.list[at]
-			switch c.action {
+			switch c.Action {
 			case "trash":
 				if d.state == downloadRuns {
 					d.cancel()
@@ -272,7 +274,7 @@ func playDownload(m *model, d *download) tea.Cmd {
 }
 
 // end ends the reader. If downloads are incomplete, it asks.
-func end(m *model, _ call) tea.Cmd {
+func end(m *model, _ keys.Call) tea.Cmd {
 	n := m.downloads.incomplete()
 	if n == 0 {
 		return tea.Quit

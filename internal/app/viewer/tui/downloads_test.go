@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 )
 
 // Two downloads run at a time, each from another host. The others wait. d cancels one or removes
@@ -45,7 +46,7 @@ func TestDownloads(t *testing.T) {
 	k.press("B", "enter")
 	k.await("would play ~/Podcasts/file")
 	for range 5 { // two more than there are downloads, without a draw
-		menuKey(k.model, call{action: "trash"})
+		menuKey(k.model, keys.Call{Action: "trash"})
 	}
 	if len(k.downloads.list) != 0 || k.input.menu == nil {
 		t.Errorf("%v, menu %v", k.downloads.list, k.input.menu)

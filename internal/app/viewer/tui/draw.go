@@ -7,6 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -14,21 +16,13 @@ import (
 // painter draws the model.
 type painter struct {
 	*browser
-	m *model
-}
-
-// paint returns text in a style.
-func (p *painter) paint(s style, text string) string {
-	sgr := p.m.o.Look.sgr[s]
-	if sgr == "" || text == "" {
-		return text
-	}
-	return "\x1b[" + sgr + "m" + text + "\x1b[m"
+	m    *model
+	look *cells.Look
 }
 
 // View draws the screen.
 func (m *model) View() tea.View {
-	p := painter{&m.browser, m}
+	p := painter{&m.browser, m, m.o.Look}
 	v := tea.NewView("")
 	if m.voice != nil {
 		return v
@@ -41,9 +35,9 @@ func (m *model) View() tea.View {
 	case p.width == 0 || p.height == 0:
 	case p.width < leastWidth || p.height < leastHeight:
 		text := m.Trf("screen too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
-		v.SetContent(strings.Join(firstLines(breakLines(text, p.width), p.height), "\n"))
+		v.SetContent(strings.Join(firstLines(cells.BreakLines(text, p.width), p.height), "\n"))
 	case m.shown.on:
-		v.SetContent(strings.Repeat("\n", p.height-1) + fit(m.shown.caption, p.width))
+		v.SetContent(strings.Repeat("\n", p.height-1) + cells.Fit(m.shown.caption, p.width))
 	default:
 		v.SetContent(p.screen())
 		if m.input.prompt != nil {
@@ -67,17 +61,17 @@ func (p *painter) screen() string {
 	for _, pane := range p.layout() {
 		title, body := p.column(pane)
 		// The title of the pane with the focus is reversed; the others are faint too.
-		s := titleStyle
+		s := cells.TitleStyle
 		if pane.kind != p.focus {
-			s = titleAway
+			s = cells.TitleAway
 		}
 		if pane.y == 0 {
 			columns = append(columns, nil)
 		}
 		last := &columns[len(columns)-1]
-		*last = append(append(*last, p.paint(s, fit(title, pane.width))), body...)
+		*last = append(append(*last, p.look.Paint(s, cells.Fit(title, pane.width))), body...)
 	}
-	bar := p.paint(dimText, "│")
+	bar := p.look.Paint(cells.DimText, "│")
 	for row := range height + 1 {
 		parts := make([]string, len(columns))
 		for i := range columns {
@@ -92,9 +86,9 @@ func (p *painter) screen() string {
 func (p *painter) column(at paneAt) (title string, body []string) {
 	height := at.height
 	switch at.kind {
-	case feedsPane:
+	case keys.FeedsPane:
 		title, body = p.feeds(at.width, height)
-	case listPane:
+	case keys.ListPane:
 		title, body = p.entries(at.width, height)
 	default:
 		title, body = p.text(at.width, height)
@@ -105,28 +99,19 @@ func (p *painter) column(at paneAt) (title string, body []string) {
 	return title, body
 }
 
-// cursorMark returns the first column of a line. It marks the cursor without styles, for
-// example for screen readers.
-func cursorMark(here bool) string {
-	if here {
-		return ">"
-	}
-	return " "
-}
-
 // feeds returns the title and the lines of the first pane.
 func (p *painter) feeds(width, height int) (string, []string) {
 	t := &p.tree
 	if p.snapshot == nil {
-		return " " + p.m.Tr("feeds"), []string{fit(" "+p.m.Tr("reading…"), width)}
+		return " " + p.m.Tr("feeds"), []string{cells.Fit(" "+p.m.Tr("reading…"), width)}
 	}
-	t.y = window(t.y, t.at, len(t.nodes), height)
+	t.y = cells.Window(t.y, t.at, len(t.nodes), height)
 	var body []string
 	for i := t.y; i < min(len(t.nodes), t.y+height); i++ {
 		n := t.nodes[i]
-		s := plainStyle
+		s := cells.PlainStyle
 		if n.unread > 0 {
-			s = unreadText
+			s = cells.UnreadText
 		}
 		body = append(body, p.node(n, i == t.at, s, width))
 	}
@@ -138,7 +123,7 @@ func (p *painter) feeds(width, height int) (string, []string) {
 }
 
 // node returns the line of a node, in style s.
-func (p *painter) node(n node, here bool, s style, width int) string {
+func (p *painter) node(n node, here bool, s cells.Style, width int) string {
 	sign := " "
 	switch {
 	case n.kind == folderNode && p.tree.closed[n.id]:
@@ -150,8 +135,8 @@ func (p *painter) node(n node, here bool, s style, width int) string {
 	case n.paused:
 		sign = "="
 	}
-	left := cursorMark(here) + strings.Repeat(" ", min(n.depth, max(0, width/3))) + sign
-	return p.cursorLine(here, feedsPane, s, left+usualNode(n, n.label(&p.m.world), width-len(left)))
+	left := cells.CursorMark(here) + strings.Repeat(" ", min(n.depth, max(0, width/3))) + sign
+	return p.cursorLine(here, keys.FeedsPane, s, left+usualNode(n, n.label(&p.m.world), width-len(left)))
 }
 
 // usualNode returns the label of a node with the number of its entries.
@@ -166,27 +151,27 @@ func usualNode(n node, label string, width int) string {
 		count = fmt.Sprint(n.unread)
 	}
 	free := width - len(count) - 1
-	title := Plain(label)
+	title := cells.Plain(label)
 	if n.site != "" && free > 8 {
-		site := Plain(termsafe.Brief(n.site))
+		site := cells.Plain(termsafe.Brief(n.site))
 		most := min(termsafe.Width(site), free/2)
-		return fit(title, free-most-1) + " " + fit(ends(site, most), most) + " " + count
+		return cells.Fit(title, free-most-1) + " " + cells.Fit(cells.Ends(site, most), most) + " " + count
 	}
-	return fit(title, free) + " " + count
+	return cells.Fit(title, free) + " " + count
 }
 
 // cursorLine paints a line in style s, and in the style of the cursor if here is set.
-func (p *painter) cursorLine(here bool, in paneKind, s style, text string) string {
+func (p *painter) cursorLine(here bool, in keys.Pane, s cells.Style, text string) string {
 	switch {
 	case here && p.focus == in:
-		return p.paint(cursorHere, text)
-	case here && s != plainStyle:
+		return p.look.Paint(cells.CursorHere, text)
+	case here && s != cells.PlainStyle:
 		// A style keeps what the one before has set and it does not mention.
-		return "\x1b[" + p.m.o.Look.sgr[s] + "m" + p.paint(cursorAway, text)
+		return p.look.Begin(s) + p.look.Paint(cells.CursorAway, text)
 	case here:
-		return p.paint(cursorAway, text)
+		return p.look.Paint(cells.CursorAway, text)
 	}
-	return p.paint(s, text)
+	return p.look.Paint(s, text)
 }
 
 // withDate and withFeed are the columns from which a list shows dates and names of feeds.
@@ -198,11 +183,11 @@ func (p *painter) entries(width, height int) (string, []string) {
 	title := p.listTitle()
 	switch {
 	case l.err != nil:
-		return title, p.message(l.err.Error(), plainStyle, width, height)
+		return title, p.message(l.err.Error(), cells.PlainStyle, width, height)
 	case len(l.items) == 0 && p.snapshot != nil && l.complete:
-		return title, []string{fit(" "+noEntries(p.m), width)}
+		return title, []string{cells.Fit(" "+noEntries(p.m), width)}
 	}
-	l.y = window(l.y, l.at, len(l.items), height)
+	l.y = cells.Window(l.y, l.at, len(l.items), height)
 	var body []string
 	for i := l.y; i < min(len(l.items), l.y+height); i++ {
 		body = append(body, p.entry(l.items[i], i == l.at, width))
@@ -216,11 +201,11 @@ func noEntries(m *model) string {
 	case l.query != "":
 		return m.Tr("nothing matches")
 	case s != nil && len(s.feeds) == 0 && m.o.NoFetcher == nil:
-		return m.Trf("no feeds: %s subscribes to one", m.o.Keys.of("subscribe"))
+		return m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	case l.includesRead():
 		return m.Tr("no entries")
 	}
-	return m.Trf("nothing unread: %s shows read entries", m.o.Keys.of("all"))
+	return m.Trf("nothing unread: %s shows read entries", m.o.Keys.Of("all"))
 }
 
 // allUnread returns the number of all unread entries.
@@ -247,9 +232,9 @@ func nodeName(m *model, of id) string {
 // listTitle returns the name of the list, its query, and the position of the cursor.
 func (p *painter) listTitle() string {
 	l := &p.list
-	title := " " + Plain(listName(p.m))
+	title := " " + cells.Plain(listName(p.m))
 	if l.query != "" {
-		title += " /" + Plain(l.query)
+		title += " /" + cells.Plain(l.query)
 	}
 	if len(l.items) > 0 {
 		n := fmt.Sprint(len(l.items))
@@ -268,9 +253,9 @@ func (p *painter) listTitle() string {
 }
 
 // message returns the lines of a message in a pane.
-func (p *painter) message(text string, s style, width, height int) (body []string) {
-	for _, line := range firstLines(breakLines(text, width-2), height) {
-		body = append(body, p.paint(s, fit(" "+line, width)))
+func (p *painter) message(text string, s cells.Style, width, height int) (body []string) {
+	for _, line := range firstLines(cells.BreakLines(text, width-2), height) {
+		body = append(body, p.look.Paint(s, cells.Fit(" "+line, width)))
 	}
 	return body
 }
@@ -279,11 +264,11 @@ func (p *painter) message(text string, s style, width, height int) (body []strin
 func (p *painter) entry(it *item, here bool, width int) string {
 	ref := p.marks.Now(it.Ref())
 	flags := flagLetters(ref)
-	s := plainStyle
+	s := cells.PlainStyle
 	if ref.Unread() {
-		s = unreadText
+		s = cells.UnreadText
 	}
-	text := cursorMark(here) + fit(flags, 3) + " "
+	text := cells.CursorMark(here) + cells.Fit(flags, 3) + " "
 	if width >= withDate {
 		text += fmt.Sprintf("%*s  ", dateWidth, p.m.o.Date(it.date))
 	}
@@ -291,18 +276,18 @@ func (p *painter) entry(it *item, here bool, width int) string {
 	if width >= withFeed && p.list.of.kind != feedNode {
 		name := ""
 		if f := p.snapshot.feeds[ref.Feed]; f != nil {
-			name = Plain(termsafe.Brief(f.Title))
+			name = cells.Plain(termsafe.Brief(f.Title))
 		}
-		feed = fit(name, max(8, min(width/5, 20))) + "  "
+		feed = cells.Fit(name, max(8, min(width/5, 20))) + "  "
 	}
-	title := fit(p.title(keyOf(ref)), width-termsafe.Width(text)-termsafe.Width(feed))
+	title := cells.Fit(p.title(keyOf(ref)), width-termsafe.Width(text)-termsafe.Width(feed))
 	if here {
-		return p.cursorLine(true, listPane, s, text+feed+title)
+		return p.cursorLine(true, keys.ListPane, s, text+feed+title)
 	}
 	if len(flags) > 1 {
-		text = p.paint(flagText, text)
+		text = p.look.Paint(cells.FlagText, text)
 	}
-	return text + p.paint(feedStyle, feed) + p.paint(s, title)
+	return text + p.look.Paint(cells.FeedStyle, feed) + p.look.Paint(s, title)
 }
 
 // flagLetters returns N for an unread entry, and its flags but S.
@@ -331,22 +316,22 @@ func (p *painter) text(width, height int) (string, []string) {
 	title := " " + strings.TrimLeft(flagLetters(p.marks.Now(r.ref))+" ", " ") + p.title(r.key)
 	switch {
 	case r.err != nil:
-		return title, p.message(r.err.Error(), badText, width, height)
+		return title, p.message(r.err.Error(), cells.BadText, width, height)
 	case !r.open():
 		return " ", nil
 	case r.page == nil:
-		return title, []string{fit(" "+p.m.Tr("reading…"), width)}
+		return title, []string{cells.Fit(" "+p.m.Tr("reading…"), width)}
 	}
 	header := max(0, slices.Index(r.lines, ""))
 	var body []string
 	for i := r.y; i < min(len(r.lines), r.y+height); i++ {
-		s := plainStyle
+		s := cells.PlainStyle
 		if i < header {
-			s = feedStyle
+			s = cells.FeedStyle
 		} else if isNote(r.lines[i]) {
-			s = linkText
+			s = cells.LinkText
 		}
-		body = append(body, " "+p.marked(i, s, fit(r.lines[i], width-1)))
+		body = append(body, " "+p.marked(i, s, cells.Fit(r.lines[i], width-1)))
 	}
 	return title, body
 }
@@ -365,26 +350,28 @@ func (p *painter) lastLine() string {
 	case m.input.prompt != nil:
 		return p.prompt(m.input.prompt)
 	case m.input.question != nil:
-		return fit(ends(Plain(m.input.question.line(&m.world)), p.width), p.width) // its end says how to answer
+		// its end says how to answer
+		return cells.Fit(cells.Ends(cells.Plain(m.input.question.line(&m.world)), p.width), p.width)
 	case m.status.isError:
-		text := Plain(m.status.text)
+		text := cells.Plain(m.status.text)
 		if termsafe.Width(text) > p.width {
 			text, _, _ = strings.Cut(text, hintMark) // the key of messages shows it
 		}
 		if termsafe.Width(text) > p.width && m.o.Name != "" {
 			text = strings.ReplaceAll(text, m.o.Name+"/", "") // omit the path of the lektor-dir
 		}
-		return p.paint(badText, fit(ends(text, p.width), p.width))
+		return p.look.Paint(cells.BadText, cells.Fit(cells.Ends(text, p.width), p.width))
 	case m.status.text != "":
-		return fit(Plain(m.status.text), p.width)
+		return cells.Fit(cells.Plain(m.status.text), p.width)
 	case m.input.count != "" || m.input.keys != "":
-		return fit(m.input.count+m.input.keys, p.width)
+		return cells.Fit(m.input.count+m.input.keys, p.width)
 	}
-	left, right := p.place(), m.o.Keys.of("help")+" "+m.Tr("help")
+	left, right := p.place(), m.o.Keys.Of("help")+" "+m.Tr("help")
 	if left == "" && p.width >= 60 {
 		left = p.hints()
 	}
-	return p.paint(dimText, fit(fit(Plain(left), max(0, p.width-len(right)-1))+" "+right, p.width))
+	return p.look.Paint(cells.DimText, cells.Fit(cells.Fit(cells.Plain(left), max(0, p.width-len(right)-1))+" "+right,
+		p.width))
 }
 
 // place returns the position in the entry, the progress of a job, or the mode of the list.
@@ -395,9 +382,9 @@ func (p *painter) place() string {
 		return m.Tr(m.input.menu.hint)
 	case p.snapshot == nil:
 		return m.Trf("reading %s", m.o.Name)
-	case p.focus == pagePane && page != nil:
+	case p.focus == keys.PagePane && page != nil:
 		place := m.Tr("all")
-		if n := len(p.page.lines) - linesOf(p.browser, pagePane); n > 0 {
+		if n := len(p.page.lines) - linesOf(p.browser, keys.PagePane); n > 0 {
 			place = fmt.Sprintf("%d%%", p.page.y*100/n)
 		}
 		if n := len(page.Enclosures); n > 0 {
@@ -428,11 +415,11 @@ func (p *painter) hints() string {
 		{"open", tr("open")}, {"forward", tr("read on")}, {"next-unread", tr("next unread")}, {"search", tr("search")},
 		{"quit", tr("back")}, {"all", tr("all")},
 	} {
-		key := p.m.o.Keys.of(h.action)
+		key := p.m.o.Keys.Of(h.action)
 		switch {
 		case key == h.action, h.action == "all" && p.list.includesRead(): // no key, or none needed
 			continue
-		case h.action == "quit" && p.focus == feedsPane:
+		case h.action == "quit" && p.focus == keys.FeedsPane:
 			h.what = tr("end")
 		}
 		hints = append(hints, key+" "+h.what)

@@ -12,6 +12,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 )
 
@@ -41,8 +43,8 @@ func fetchActions() []action {
 }
 
 // withFetcher returns an action that says so if there is no lektor-fetch.
-func withFetcher(do func(*model, call) tea.Cmd) func(*model, call) tea.Cmd {
-	return func(m *model, c call) tea.Cmd {
+func withFetcher(do func(*model, keys.Call) tea.Cmd) func(*model, keys.Call) tea.Cmd {
+	return func(m *model, c keys.Call) tea.Cmd {
 		if err := m.o.NoFetcher; err != nil {
 			m.fail(err)
 			return nil
@@ -82,7 +84,7 @@ func neededFeed(m *model) (hash string, ok bool) {
 
 // chosenNode returns the node under the cursor of the tree, or in the other panes the listed one.
 func chosenNode(b *browser) id {
-	if t := &b.tree; b.focus == feedsPane && t.at < len(t.nodes) {
+	if t := &b.tree; b.focus == keys.FeedsPane && t.at < len(t.nodes) {
 		return t.nodes[t.at].id
 	}
 	return b.list.of
@@ -108,7 +110,7 @@ func chosenFolder(b *browser) (folder id, ok bool) {
 }
 
 // fetchFeed fetches the chosen feed.
-func fetchFeed(m *model, _ call) tea.Cmd {
+func fetchFeed(m *model, _ keys.Call) tea.Cmd {
 	hash, ok := neededFeed(m)
 	if !ok {
 		return nil
@@ -117,7 +119,7 @@ func fetchFeed(m *model, _ call) tea.Cmd {
 }
 
 // fetchFolder fetches the feeds of the chosen folder.
-func fetchFolder(m *model, _ call) tea.Cmd {
+func fetchFolder(m *model, _ keys.Call) tea.Cmd {
 	if tooEarly(m) {
 		return nil
 	}
@@ -140,7 +142,7 @@ func fetchFolder(m *model, _ call) tea.Cmd {
 }
 
 // fetchAll fetches all feeds.
-func fetchAll(m *model, _ call) tea.Cmd {
+func fetchAll(m *model, _ keys.Call) tea.Cmd {
 	return m.fetching.begin(m, &fetch{args: []string{"-a"}})
 }
 
@@ -148,16 +150,16 @@ func fetchAll(m *model, _ call) tea.Cmd {
 const maxEvery = 7 * 24 * 60
 
 // fetchEvery sets the minutes between two fetches to the word of c, or asks for them.
-func fetchEvery(m *model, c call) tea.Cmd {
+func fetchEvery(m *model, c keys.Call) tea.Cmd {
 	s := &m.fetching
-	if len(c.words) == 0 {
+	if len(c.Words) == 0 {
 		m.ask("fetch what is due every how many minutes (0: never): ", strconv.Itoa(int(s.every/time.Minute)),
 			"fetch-every")
 		return nil
 	}
-	minutes, err := strconv.Atoi(strings.TrimSpace(c.words[0]))
+	minutes, err := strconv.Atoi(strings.TrimSpace(c.Words[0]))
 	if err != nil || minutes < 0 || minutes > maxEvery {
-		m.say("%s is not a number of minutes from 0 to %d", c.words[0], maxEvery)
+		m.say("%s is not a number of minutes from 0 to %d", c.Words[0], maxEvery)
 		return nil
 	}
 	s.every = time.Duration(minutes) * time.Minute
@@ -264,7 +266,7 @@ func (f *fetch) run(ctx context.Context, d Disk, progress func(string)) (err err
 func (s *fetching) ended(m *model, f *fetch, err error) tea.Cmd {
 	messages := make([]string, len(f.messages))
 	for i, text := range f.messages {
-		messages[i] = Plain(text)
+		messages[i] = cells.Plain(text)
 	}
 	m.input.keep(messages...)
 	_, started := errors.AsType[*exec.ExitError](err)
@@ -277,12 +279,12 @@ func (s *fetching) ended(m *model, f *fetch, err error) tea.Cmd {
 	case err != nil && len(messages) == 0:
 		m.fail(fmt.Errorf("lektor-fetch: %w", err))
 	case len(messages) > 0:
-		text := strings.TrimPrefix(Plain(f.summary)+"; "+messages[0], "; ")
-		m.status = status{m.Trf("%s (%s: all messages)", text, m.o.Keys.of("messages")), err != nil}
+		text := strings.TrimPrefix(cells.Plain(f.summary)+"; "+messages[0], "; ")
+		m.status = status{m.Trf("%s (%s: all messages)", text, m.o.Keys.Of("messages")), err != nil}
 	case f.feeds != nil && len(f.feeds) == 0:
 		m.say("you are subscribed to none of these feeds")
 	case !f.timed || f.steps > 0:
-		m.status = status{Plain(f.summary), false}
+		m.status = status{cells.Plain(f.summary), false}
 	}
 	return s.wind(m, s.every)
 }

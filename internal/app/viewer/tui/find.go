@@ -7,6 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/protocol/query"
 )
 
@@ -81,14 +83,14 @@ func (f *finder) on(line int) (matches []match, at int) {
 // toMatch shows the match of the cursor of the search.
 func toMatch(b *browser) {
 	p := &b.page
-	if line := p.find.matches[p.find.at].line; line < p.y || line >= p.y+linesOf(b, pagePane) {
-		p.y = line - linesOf(b, pagePane)/3
+	if line := p.find.matches[p.find.at].line; line < p.y || line >= p.y+linesOf(b, keys.PagePane) {
+		p.y = line - linesOf(b, keys.PagePane)/3
 		b.scroll(0)
 	}
 }
 
 // searching reports whether a search in the open entry is on, and the focus is on the entry.
-func searching(b *browser) bool { return b.focus == pagePane && b.page.find.text != "" }
+func searching(b *browser) bool { return b.focus == keys.PagePane && b.page.find.text != "" }
 
 // searchPage searches for a text in the open entry, from the first line on the screen. An empty
 // text ends the search.
@@ -113,8 +115,8 @@ func searchPage(m *model, text string) tea.Cmd {
 
 // nextOf returns the action that moves to the next match (by 1) or the previous one (by -1) if a
 // search in the entry is on, and to an unread entry otherwise.
-func nextOf(by int) func(*model, call) tea.Cmd {
-	return func(m *model, _ call) tea.Cmd {
+func nextOf(by int) func(*model, keys.Call) tea.Cmd {
+	return func(m *model, _ keys.Call) tea.Cmd {
 		b := &m.browser
 		f := &b.page.find
 		if !searching(b) || len(f.matches) == 0 {
@@ -122,7 +124,7 @@ func nextOf(by int) func(*model, call) tea.Cmd {
 			return nil
 		}
 		at := f.at + by
-		f.at = wrap(at, len(f.matches))
+		f.at = cells.Wrap(at, len(f.matches))
 		toMatch(b)
 		if at == f.at {
 			m.say("match %d of %d", f.at+1, len(f.matches))
@@ -134,7 +136,7 @@ func nextOf(by int) func(*model, call) tea.Cmd {
 }
 
 // marked returns a line of the text in a style, with the matches of a search in it reversed.
-func (p *painter) marked(line int, s style, text string) string {
+func (p *painter) marked(line int, s cells.Style, text string) string {
 	matches, at := p.page.find.on(line)
 	var b strings.Builder
 	done := 0
@@ -142,12 +144,12 @@ func (p *painter) marked(line int, s style, text string) string {
 		if m.to > len(text) {
 			break // cut off
 		}
-		hit := matchText
+		hit := cells.MatchText
 		if i == at {
-			hit = matchHere // bold, too
+			hit = cells.MatchHere // bold, too
 		}
-		b.WriteString(p.paint(s, text[done:m.from]) + p.paint(hit, text[m.from:m.to]))
+		b.WriteString(p.look.Paint(s, text[done:m.from]) + p.look.Paint(hit, text[m.from:m.to]))
 		done = m.to
 	}
-	return b.String() + p.paint(s, text[done:])
+	return b.String() + p.look.Paint(s, text[done:])
 }

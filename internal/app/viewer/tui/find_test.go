@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -64,7 +65,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	k.press("esc")
-	if v := k.View().Content; strings.Contains(v, "\x1b[7mSTRASSE") || k.browser.focus != pagePane {
+	if v := k.View().Content; strings.Contains(v, "\x1b[7mSTRASSE") || k.browser.focus != keys.PagePane {
 		t.Fatalf("not ended:\n%s", v)
 	}
 	k.press("n")

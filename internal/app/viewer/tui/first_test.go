@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/read/catalog"
 )
 
@@ -133,11 +134,11 @@ func TestLookLine(t *testing.T) {
 	k.await("theme: dark")
 	run("layout stacked")
 	k.await("layout: stacked")
-	if k.o.Look.theme != "dark" || k.browser.shape.layout != "stacked" || k.o.Screen.Get(themeSetting) != "dark" {
-		t.Errorf("%s %s", k.o.Look.theme, k.browser.shape.layout)
+	if k.o.Look.Theme != "dark" || k.browser.shape.layout != "stacked" || k.o.Screen.Get(themeSetting) != "dark" {
+		t.Errorf("%s %s", k.o.Look.Theme, k.browser.shape.layout)
 	}
 	run("color unread underline red")
-	k.until("the color", func() bool { return k.o.Look.sgr[unreadText] == "4;31" })
+	k.until("the color", func() bool { return k.o.Look.Sgr[cells.UnreadText] == "4;31" })
 	for line, want := range map[string]string{
 		"theme pink": "there is no theme pink; there are default, dark, light", "layout x": "there is no layout x", "color unread pinkish": "neither a color", "format elm x": "there is no action or command format",
 		"set x y": "here: type a line of etc/view/look", "source x": "reload reads", "tag x": "folders chooses", "goto x": "search feed:NAME", "exec x": "type the action without it", "color": "takes a command",

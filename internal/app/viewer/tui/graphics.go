@@ -16,6 +16,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/ansi/kitty"
 	"github.com/charmbracelet/x/ansi/sixel"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 )
 
 // picture is the picture on the screen, and the graphics protocols of the terminal.
@@ -89,7 +91,7 @@ const settle = 10 * frame
 
 // showPicture fetches a picture of the entry and shows it: first the first one, then the next,
 // or the one of the count. Pictures are fetched for this key only.
-func showPicture(m *model, c call) tea.Cmd {
+func showPicture(m *model, c keys.Call) tea.Cmd {
 	page, p := m.needPage(c), &m.shown
 	if page == nil {
 		return nil
@@ -98,8 +100,8 @@ func showPicture(m *model, c call) tea.Cmd {
 	if p.on {
 		number = p.number + 1
 	}
-	if c.count > 0 {
-		number = c.count - 1
+	if c.Count > 0 {
+		number = c.Count - 1
 	}
 	switch n := len(page.Pictures); {
 	case n == 0:
@@ -108,7 +110,7 @@ func showPicture(m *model, c call) tea.Cmd {
 	case !p.can():
 		m.say("this terminal cannot show pictures (it has neither sixel nor kitty graphics); their links are in the text")
 		return nil
-	case c.count > n:
+	case c.Count > n:
 		m.say("the entry has %d pictures", n)
 		return nil
 	case number >= n:
@@ -116,7 +118,7 @@ func showPicture(m *model, c call) tea.Cmd {
 	}
 	drop := m.dropPicture()
 	url := page.Pictures[number]
-	caption := Plain(m.Trf("picture %d of %d: %s", number+1, len(page.Pictures), url))
+	caption := cells.Plain(m.Trf("picture %d of %d: %s", number+1, len(page.Pictures), url))
 	p.on, p.number, p.caption = true, number, caption+" …"
 	p.seq++
 	ctx, d, ref, seq, kittyProtocol := m.ctx, m.disk, m.browser.page.ref, p.seq, p.kitty

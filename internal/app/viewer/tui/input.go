@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 )
 
 // input is unfinished input of the user.
@@ -42,14 +44,7 @@ type prompt struct {
 // beforeSearch is the state that Esc restores.
 type beforeSearch struct {
 	query string
-	focus paneKind
-}
-
-// call is an action with its count and words.
-type call struct {
-	action string
-	count  int // typed before the key; 0 if none
-	words  []string
+	focus keys.Pane
 }
 
 // maxTyped is the maximum number of characters in a prompt.
@@ -73,8 +68,8 @@ func (in *input) keep(messages ...string) {
 
 // key handles a pressed key.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
-	name := keyName(k.String())
-	in, action := &m.input, m.o.Keys.action(keyName(k.String()))
+	name := keys.KeyName(k.String())
+	in, action := &m.input, m.o.Keys.Action(keys.KeyName(k.String()))
 	if name == "<esc>" {
 		defer func() { in.burst = nil }() // it says that the keys after it are for what is below
 	}
@@ -86,7 +81,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	case action == "command" && (in.open() || m.shown.on || in.burst != nil):
 		*in = input{history: in.history, messages: in.messages}
 		m.status = status{}
-		return tea.Batch(m.dropPicture(), typeCommand(m, call{}))
+		return tea.Batch(m.dropPicture(), typeCommand(m, keys.Call{}))
 	case in.burst != nil:
 		return ignoreBurst(m)
 	}
@@ -126,12 +121,12 @@ func ignoreBurst(m *model) tea.Cmd {
 
 // sequence handles a key that may be part of a key sequence or of a count.
 func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
-	in, keys := &m.input, m.o.Keys
+	in, bound := &m.input, m.o.Keys
 	if name == "<esc>" && (in.keys != "" || in.count != "") {
 		in.keys, in.count = "", ""
 		return nil
 	}
-	if _, bound := keys.get(name); in.keys == "" && !bound && len(name) == 1 && name[0] >= '0' && name[0] <= '9' &&
+	if _, isBound := bound.Get(name); in.keys == "" && !isBound && len(name) == 1 && name[0] >= '0' && name[0] <= '9' &&
 		(name != "0" || in.count != "") {
 		if in.count += name; len(in.count) > 6 {
 			in.count = in.count[:6]
@@ -140,36 +135,36 @@ func (m *model) sequence(name string, k tea.KeyPressMsg) tea.Cmd {
 	}
 	pressed := in.keys + name
 	if in.menu != nil && in.menu.keys[pressed] != "" {
-		return m.bound(binding{{action: in.menu.keys[pressed]}})
+		return m.bound(keys.Binding{{Action: in.menu.keys[pressed]}})
 	}
-	if keys.begins(pressed) {
+	if bound.Begins(pressed) {
 		in.keys = pressed
 		return nil
 	}
-	if b, ok := keys.get(pressed); ok {
+	if b, ok := bound.Get(pressed); ok {
 		return m.bound(b)
 	}
-	if b, ok := keys.get(in.keys); ok {
+	if b, ok := bound.Get(in.keys); ok {
 		// The user meant the shorter sequence, and then this key.
 		return tea.Batch(m.bound(b), m.key(k))
 	}
 	in.keys, in.count = "", ""
 	if in.menu != nil {
-		return menuKey(m, call{})
+		return menuKey(m, keys.Call{})
 	}
-	m.say("%s does nothing; %s shows the keys", pressed, keys.of("help"))
+	m.say("%s does nothing; %s shows the keys", pressed, bound.Of("help"))
 	return nil
 }
 
 // bound does the actions of a binding.
-func (m *model) bound(b binding) tea.Cmd {
+func (m *model) bound(b keys.Binding) tea.Cmd {
 	count, _ := strconv.Atoi(m.input.count)
 	m.input.keys, m.input.count = "", ""
 	m.input.moreActions = len(b) > 1
 	defer func() { m.input.moreActions = false }()
 	var cmds []tea.Cmd
 	for _, c := range b {
-		c.count = count
+		c.Count = count
 		switch {
 		case m.input.burst != nil: // the action before closed a menu
 		case m.input.menu != nil:
@@ -182,8 +177,8 @@ func (m *model) bound(b binding) tea.Cmd {
 }
 
 // do does an action.
-func (m *model) do(c call) tea.Cmd {
-	if a, ok := actionOf(c.action); ok {
+func (m *model) do(c keys.Call) tea.Cmd {
+	if a, ok := actionOf(c.Action); ok {
 		return a.do(m, c)
 	}
 	return nil
@@ -198,7 +193,7 @@ func (m *model) typed(name, text string) tea.Cmd {
 		if p.then != nil {
 			return p.then(m, string(p.text))
 		}
-		return m.do(call{action: p.action, words: []string{string(p.text)}})
+		return m.do(keys.Call{Action: p.action, Words: []string{string(p.text)}})
 	case "<esc>":
 		m.input.prompt = nil
 		if old := p.before; old != nil {
@@ -283,7 +278,7 @@ func (p *prompt) cut(from, to int) {
 
 // insert inserts text at the cursor.
 func (p *prompt) insert(text string) {
-	typed := []rune(Plain(text))
+	typed := []rune(cells.Plain(text))
 	if text == " " {
 		typed = []rune(text)
 	}

@@ -9,25 +9,26 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 )
 
 // The sets that ship have no mistakes, and each has keys to open, to quit and for help.
 func TestSets(t *testing.T) {
-	if want := []string{"default", "newsboat", "vim"}; !slices.Equal(Sets(), want) {
-		t.Fatalf("%q", Sets())
+	if want := []string{"default", "newsboat", "vim"}; !slices.Equal(keys.Sets(), want) {
+		t.Fatalf("%q", keys.Sets())
 	}
-	for _, name := range Sets() {
+	for _, name := range keys.Sets() {
 		k := ParseKeys("test", []byte("use "+name+"\n"))
 		if len(k.Errs) > 0 {
 			t.Errorf("%s: %v", name, k.Errs)
 		}
-		if k.Commands {
+		if RunsCommands(k) {
 			t.Errorf("%s runs commands", name)
 		}
 		does := map[string]bool{}
-		for _, b := range k.bound {
+		for _, b := range k.Bound {
 			for _, s := range b {
-				does[s.action] = true
+				does[s.Action] = true
 			}
 		}
 		for _, need := range []string{
@@ -45,9 +46,9 @@ func TestSets(t *testing.T) {
 		"newsboat": {"n": "next-unread", "p": "previous-unread", "N": "toggle-read; quit", "o": "browser", "D": "trash", "q": "quit", "<enter>": "open", "1": "link 1", "?": "help"},
 	} {
 		k := ParseKeys("test", []byte("use "+set))
-		k.pane = func() string { return "entry" }
+		k.Pane = func() string { return "entry" }
 		for key, want := range keys {
-			if b, _ := k.get(key); b.String() != want {
+			if b, _ := k.Get(key); b.String() != want {
 				got := b.String()
 				t.Errorf("%s: %s does %q, not %s", set, key, got, want)
 			}
@@ -99,18 +100,18 @@ func TestParseKeys(t *testing.T) {
 			}
 			continue
 		}
-		if got := k.bound[place{"", tc.keys}].String(); got != tc.want || errs != "" && !strings.HasPrefix(tc.line, "use elm") {
+		if got := k.Bound[keys.Place{Pane: "", Keys: tc.keys}].String(); got != tc.want || errs != "" && !strings.HasPrefix(tc.line, "use elm") {
 			t.Errorf("%q: %s does %q, not %q; %s", tc.line, tc.keys, got, tc.want, errs)
 		}
 	}
 	k := ParseKeys("keys", []byte("x trash\nbad\ny run ls\n"))
-	if len(k.Errs) != 1 || !k.Commands || k.bound[place{"", "x"}].String() != "trash" || k.bound[place{"", "j"}].String() != "down" {
-		t.Errorf("%v %v %v", k.Errs, k.Commands, k.bound)
+	if len(k.Errs) != 1 || !RunsCommands(k) || k.Bound[keys.Place{Pane: "", Keys: "x"}].String() != "trash" || k.Bound[keys.Place{Pane: "", Keys: "j"}].String() != "down" {
+		t.Errorf("%v %v %v", k.Errs, RunsCommands(k), k.Bound)
 	}
 	k = ParseKeys("keys", []byte("y trash\ng top\ngz read\nZ none\n"))
-	for keys, want := range map[string]string{"y": "trash", "yy": "", "gg": "", "g": "top", "gz": "read"} {
-		if got := k.bound[place{"", keys}].String(); got != want || k.begins(keys) != (keys == "g") {
-			t.Errorf("%s does %q, not %q; begins %v", keys, got, want, k.begins(keys))
+	for pressed, want := range map[string]string{"y": "trash", "yy": "", "gg": "", "g": "top", "gz": "read"} {
+		if got := k.Bound[keys.Place{Pane: "", Keys: pressed}].String(); got != want || k.Begins(pressed) != (pressed == "g") {
+			t.Errorf("%s does %q, not %q; begins %v", pressed, got, want, k.Begins(pressed))
 		}
 	}
 	if k := ParseKeys("keys", []byte("use elm")); len(k.Errs) != 1 || !strings.Contains(k.Errs[0].Error(), "default, newsboat, vim") {
@@ -127,8 +128,8 @@ func TestKeysByPane(t *testing.T) {
 		t.Errorf("%v", k.Errs)
 	}
 	for _, bad := range []string{"in", "in ;", "in list ; feeds", "in 'list"} {
-		if k := ParseKeys("keys", []byte("in entry\n"+bad+"\nx trash")); len(k.Errs) != 1 || k.bound[place{"entry", "x"}] != nil {
-			t.Errorf("%q: %v, %v", bad, k.Errs, k.bound)
+		if k := ParseKeys("keys", []byte("in entry\n"+bad+"\nx trash")); len(k.Errs) != 1 || k.Bound[keys.Place{Pane: "entry", Keys: "x"}] != nil {
+			t.Errorf("%q: %v, %v", bad, k.Errs, k.Bound)
 		}
 	}
 	for _, tc := range []struct {
@@ -139,13 +140,13 @@ func TestKeysByPane(t *testing.T) {
 		{"list", "y", "read", false}, {"entry", "y", "", false}, {"feeds", "y", "up", false}, {"", "x", "down", true},
 		{"entry", ",", "read", false}, {"list", ",", "", true}, {"list", "z", "", false}, {"feeds", "z", "zoom", false}, {"feeds", "Q", "quit-now", false},
 	} {
-		k.pane = func() string { return tc.pane }
-		if got := k.action(tc.keys); got != tc.want || k.begins(tc.keys) != tc.begins {
-			t.Errorf("in %q %s does %q, not %q; begins %v", tc.pane, tc.keys, got, tc.want, k.begins(tc.keys))
+		k.Pane = func() string { return tc.pane }
+		if got := k.Action(tc.keys); got != tc.want || k.Begins(tc.keys) != tc.begins {
+			t.Errorf("in %q %s does %q, not %q; begins %v", tc.pane, tc.keys, got, tc.want, k.Begins(tc.keys))
 		}
 	}
-	k.pane = func() string { return "list" }
-	if got := k.of("trash") + k.of("down") + k.of("zoom"); got != "Djzoom" {
+	k.Pane = func() string { return "list" }
+	if got := k.Of("trash") + k.Of("down") + k.Of("zoom"); got != "Djzoom" {
 		t.Errorf("keys %s", got)
 	}
 }
@@ -168,13 +169,13 @@ func TestNewsboat(t *testing.T) {
 		"entry": everywhere + "s O <C-u> N u <hash> e <C-b> <C-e> D | 0 1 2 3 4 5 6 7 8 9 b <space>",
 		"menu":  "q Q <enter> <up> <down> <pageup> <pagedown> <home> <end>",
 	} {
-		k.pane = func() string { return pane }
+		k.Pane = func() string { return pane }
 		for key := range strings.FieldsSeq(keys) {
 			name := strings.ToUpper(strings.Trim(key, "<>"))
 			if !strings.HasPrefix(key, "<") {
 				name = key
 			}
-			if _, ok := k.get(key); !ok && !slices.Contains(documented, name) && !slices.Contains(documented, `\&`+name) {
+			if _, ok := k.Get(key); !ok && !slices.Contains(documented, name) && !slices.Contains(documented, `\&`+name) {
 				t.Errorf("%s: %s has no action, and the manual does not say so", pane, key)
 			}
 		}
@@ -189,11 +190,11 @@ func TestKeyNames(t *testing.T) {
 		"<enter>": {Code: tea.KeyEnter}, "<esc>": {Code: tea.KeyEscape}, "<pagedown>": {Code: tea.KeyPgDown}, "<lt>": {Code: '<', Text: "<"},
 		"<hash>": {Code: '#', Text: "#"}, "+": {Code: '+', Text: "+"}, "<C-+>": {Code: '+', Mod: tea.ModCtrl}, "ü": {Code: 'ü', Text: "ü"}, "<f1>": {Code: tea.KeyF1},
 	} {
-		got := keyName(tea.KeyPressMsg(k).String())
+		got := keys.KeyName(tea.KeyPressMsg(k).String())
 		if got != want {
 			t.Errorf("%+v is %s, not %s", k, got, want)
 		}
-		if canon, err := canonical(got); err != nil || canon != got {
+		if canon, err := keys.Canonical(got); err != nil || canon != got {
 			t.Errorf("%s in the file is %s, %v", got, canon, err)
 		}
 	}
@@ -225,9 +226,9 @@ func TestManual(t *testing.T) {
 			t.Errorf("%s: no help", a.name)
 		}
 	}
-	for _, k := range named {
-		if !strings.Contains(text, "<"+k.file+">") && k.file[0] != 'f' {
-			t.Errorf("the manual does not have <%s>", k.file)
+	for _, k := range keys.Named {
+		if !strings.Contains(text, "<"+k.File+">") && k.File[0] != 'f' {
+			t.Errorf("the manual does not have <%s>", k.File)
 		}
 	}
 }
@@ -256,8 +257,8 @@ func TestTables(t *testing.T) {
 			k := ParseKeys("test", []byte("use "+set))
 			for _, key := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[2+i], -1) {
 				name := strings.NewReplacer("\x00", "|", "#", "<hash>").Replace(key[1])
-				if !slices.ContainsFunc(k.order, func(at place) bool {
-					return at.keys == name && slices.ContainsFunc(k.bound[at], func(c call) bool { return c.action == action })
+				if !slices.ContainsFunc(k.Order, func(at keys.Place) bool {
+					return at.Keys == name && slices.ContainsFunc(k.Bound[at], func(c keys.Call) bool { return c.Action == action })
 				}) {
 					t.Errorf("%s: in the set %s %s does something else", action, set, name)
 				}
@@ -283,16 +284,16 @@ func TestManualKeys(t *testing.T) {
 	var want strings.Builder
 	k := ParseKeys("test", nil)
 	for _, a := range actions() {
-		var keys []string
-		for _, at := range k.order {
-			if slices.ContainsFunc(k.bound[at], func(c call) bool { return c.action == a.name }) {
-				keys = append(keys, at.keys)
+		var pressed []string
+		for _, at := range k.Order {
+			if slices.ContainsFunc(k.Bound[at], func(c keys.Call) bool { return c.Action == a.name }) {
+				pressed = append(pressed, at.Keys)
 			}
 		}
-		if len(keys) == 0 {
+		if len(pressed) == 0 {
 			continue
 		}
-		line := fmt.Sprintf("%-15s %-15s ", strings.Join(keys, " "), a.name)
+		line := fmt.Sprintf("%-15s %-15s ", strings.Join(pressed, " "), a.name)
 		if len(line+a.command) > 72 {
 			line = strings.TrimRight(line, " ") + "\n    "
 		}
@@ -316,8 +317,8 @@ func TestKeyBeginsSequences(t *testing.T) {
 		{"in list\ny down", "list", false}, {"in list\ny down", "entry", true},
 	} {
 		k := ParseKeys("keys", []byte(tc.text))
-		k.pane = func() string { return tc.pane }
-		if k.begins("y") != tc.begins {
+		k.Pane = func() string { return tc.pane }
+		if k.Begins("y") != tc.begins {
 			t.Errorf("%q in %s: y begins a sequence: %t", tc.text, tc.pane, !tc.begins)
 		}
 	}
@@ -329,20 +330,20 @@ func FuzzParseKeys(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		k := ParseKeys("keys", text)
-		for _, at := range k.order {
-			b, ok := k.bound[at]
+		for _, at := range k.Order {
+			b, ok := k.Bound[at]
 			if !ok || len(b) == 0 {
 				t.Fatalf("%q is in order, and not bound", at)
 			}
-			if again, err := canonical(at.keys); err != nil || again != at.keys {
+			if again, err := keys.Canonical(at.Keys); err != nil || again != at.Keys {
 				t.Fatalf("%q: %q %v", at, again, err)
 			}
-			if at.pane != "" && !slices.Contains(panes, at.pane) {
+			if at.Pane != "" && !slices.Contains(keys.Panes, at.Pane) {
 				t.Fatalf("%q: no such pane", at)
 			}
 		}
-		if len(k.order) != len(k.bound) {
-			t.Fatalf("%d and %d", len(k.order), len(k.bound))
+		if len(k.Order) != len(k.Bound) {
+			t.Fatalf("%d and %d", len(k.Order), len(k.Bound))
 		}
 	})
 }

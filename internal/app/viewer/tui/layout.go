@@ -7,15 +7,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/files/values"
-)
-
-// layouts are the names of the arrangements of panes, in the order of the key.
-var layouts = []string{autoLayout, "two", "three", stackedLayout}
-
-const (
-	autoLayout    = "auto"    // as many columns as there is room for
-	stackedLayout = "stacked" // the list above the entry
 )
 
 // shape is the arrangement of panes that the user chose.
@@ -40,8 +34,8 @@ const layoutSetting = "layout"
 // newShape returns the remembered shape; layout is the one that holds if none is remembered.
 func newShape(screen *values.Values, layout string) shape {
 	s := shape{layout: screen.Get(layoutSetting)}
-	if !slices.Contains(layouts, s.layout) {
-		s.layout = cmp.Or(layout, autoLayout)
+	if !slices.Contains(cells.Layouts, s.layout) {
+		s.layout = cmp.Or(layout, cells.AutoLayout)
 	}
 	for i, name := range sizeSettings {
 		s.size[i] = max(0, screen.Int(name))
@@ -58,7 +52,7 @@ const wantText, wantList = 64, 30
 
 // leastColumns are the minimum columns of panes beside others, and leastLines the minimum lines of
 // the list and of the text in the stacked layout.
-var leastColumns = [...]int{feedsPane: 8, listPane: 20, pagePane: 40}
+var leastColumns = [...]int{keys.FeedsPane: 8, keys.ListPane: 20, keys.PagePane: 40}
 
 const leastLines = 3
 
@@ -68,7 +62,7 @@ const oneColumn, narrowLines = 60, 20
 
 // paneAt is a pane on the screen. Its title is on line y, and its lines are below the title.
 type paneAt struct {
-	kind                paneKind
+	kind                keys.Pane
 	x, y, width, height int
 }
 
@@ -77,22 +71,25 @@ func usualFeeds(width int) int { return max(16, min(width/4, 34)) }
 
 // visible returns the visible panes from left to right, and whether the last two are stacked. The
 // pane that has the focus is always visible.
-func visible(b *browser) (kinds []paneKind, stacked bool) {
-	w, feeds, reading := b.width, usualFeeds(b.width), b.focus == pagePane
-	three := []paneKind{feedsPane, listPane, pagePane}
+func visible(b *browser) (kinds []keys.Pane, stacked bool) {
+	w, feeds, reading := b.width, usualFeeds(b.width), b.focus == keys.PagePane
+	three := []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane}
 	switch layout := b.shape.layout; {
 	case b.single:
-		return []paneKind{b.focus}, false
-	case !b.zoom && layout == stackedLayout && w < oneColumn && b.lines() >= narrowLines && b.focus != feedsPane:
+		return []keys.Pane{b.focus}, false
+	case !b.zoom && layout == cells.StackedLayout && w < oneColumn && b.lines() >= narrowLines &&
+		b.focus != keys.FeedsPane:
 		return three[1:], true
 	case b.zoom || w < oneColumn:
-		return []paneKind{b.focus}, false
-	case layout == stackedLayout && b.lines() > 3*leastLines:
+		return []keys.Pane{b.focus}, false
+	case layout == cells.StackedLayout && b.lines() > 3*leastLines:
 		return three, true
-	case layout == "three" && w >= leastColumns[feedsPane]+leastColumns[listPane]+leastColumns[pagePane]+2:
+	case layout == "three" &&
+		w >= leastColumns[keys.FeedsPane]+leastColumns[keys.ListPane]+leastColumns[keys.PagePane]+2:
 		return three, false
-	case layout != autoLayout:
-		feeds, w = w, w+wantText-leastColumns[pagePane] // the entry is beside the list, if it has its least columns
+	case layout != cells.AutoLayout:
+		// the entry is beside the list, if it has its least columns
+		feeds, w = w, w+wantText-leastColumns[keys.PagePane]
 	}
 	switch {
 	case !reading && (!b.page.open() || w < feeds+wantList+wantText+2):
@@ -102,7 +99,7 @@ func visible(b *browser) (kinds []paneKind, stacked bool) {
 	case w >= wantList+wantText+1:
 		return three[1:], false
 	}
-	return []paneKind{b.focus}, false
+	return []keys.Pane{b.focus}, false
 }
 
 // layout returns the visible panes from left to right, with one column between two of them.
@@ -122,7 +119,7 @@ func (b *browser) layout() []paneAt {
 		}
 		switch {
 		case i == len(columns)-1:
-		case kind == feedsPane:
+		case kind == keys.FeedsPane:
 			width = fitInto(cmp.Or(b.shape.size[feedsColumns], usualFeeds(b.width)), leastColumns[kind], rest)
 		default:
 			usual := wantList
@@ -138,7 +135,7 @@ func (b *browser) layout() []paneAt {
 		list := &panes[len(panes)-1]
 		lines := list.height - 1 // without the title of the entry
 		list.height = fitInto(cmp.Or(b.shape.size[listLines], lines*2/5), leastLines, lines-leastLines)
-		panes = append(panes, paneAt{pagePane, list.x, list.height + 1, list.width, lines - list.height})
+		panes = append(panes, paneAt{keys.PagePane, list.x, list.height + 1, list.width, lines - list.height})
 	}
 	return panes
 }
@@ -149,7 +146,7 @@ func fitInto(n, least, most int) int { return max(least, min(n, most)) }
 func (b *browser) lines() int { return max(1, b.height-2) }
 
 // linesOf returns the number of lines of a pane.
-func linesOf(b *browser, kind paneKind) int {
+func linesOf(b *browser, kind keys.Pane) int {
 	for _, p := range b.layout() {
 		if p.kind == kind {
 			return max(1, p.height)
@@ -164,7 +161,7 @@ func (b *browser) fullPage() int { return max(1, linesOf(b, b.focus)-1) }
 // textWidth returns the columns of the text of an entry, 0 if its pane is not visible.
 func (b *browser) textWidth() int {
 	for _, p := range b.layout() {
-		if p.kind == pagePane {
+		if p.kind == keys.PagePane {
 			return max(10, min(p.width-2, b.textMost))
 		}
 	}
@@ -178,11 +175,11 @@ func resize(b *browser, n int) (size int, ok bool) {
 	if len(kinds) == 1 {
 		return 0, false
 	}
-	of, sign := listPane, 1
+	of, sign := keys.ListPane, 1
 	switch {
-	case stacked && b.focus != feedsPane:
+	case stacked && b.focus != keys.FeedsPane:
 		size = listLines
-		if b.focus == pagePane {
+		if b.focus == keys.PagePane {
 			sign = -1
 		}
 	case b.focus != kinds[len(kinds)-1]:
@@ -190,7 +187,7 @@ func resize(b *browser, n int) (size int, ok bool) {
 	default:
 		of, sign = kinds[len(kinds)-2], -1
 	}
-	if of == listPane && size != listLines {
+	if of == keys.ListPane && size != listLines {
 		size = listColumns
 	}
 	measure := func() int {
@@ -211,10 +208,10 @@ func resize(b *browser, n int) (size int, ok bool) {
 }
 
 // resizePane returns the action that makes the pane with the focus larger (by 1) or smaller (by -1).
-func resizePane(by int) func(*model, call) tea.Cmd {
-	return func(m *model, c call) tea.Cmd {
+func resizePane(by int) func(*model, keys.Call) tea.Cmd {
+	return func(m *model, c keys.Call) tea.Cmd {
 		b := &m.browser
-		if size, ok := resize(b, by*max(c.count, 1)); ok {
+		if size, ok := resize(b, by*max(c.Count, 1)); ok {
 			saveSetting(m, sizeSettings[size], strconv.Itoa(b.shape.size[size]))
 		} else {
 			m.say("there is no room for that")
@@ -224,9 +221,9 @@ func resizePane(by int) func(*model, call) tea.Cmd {
 }
 
 // nextLayout changes to the layout that the word of c names, or to the next.
-func nextLayout(m *model, c call) tea.Cmd {
+func nextLayout(m *model, c keys.Call) tea.Cmd {
 	b := &m.browser
-	name, ok := nameOf(m, c, layouts, b.shape.layout)
+	name, ok := nameOf(m, c, cells.Layouts, b.shape.layout)
 	if !ok {
 		return nil
 	}

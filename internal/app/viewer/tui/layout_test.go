@@ -8,6 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
@@ -26,7 +28,7 @@ func drawn(t *testing.T, k *desk) string {
 	var names []string
 	focus := false
 	for _, p := range b.layout() {
-		names = append(names, fmt.Sprintf("%s %dx%d", panes[p.kind], p.width, p.height))
+		names = append(names, fmt.Sprintf("%s %dx%d", keys.Panes[p.kind], p.width, p.height))
 		focus = focus || p.kind == b.focus
 	}
 	if !focus {
@@ -53,11 +55,11 @@ func TestLayouts(t *testing.T) {
 		{200, 50, [4]string{"feeds 34x48, list 66x48, entry 98x48", "list 30x48, entry 169x48", "feeds 34x48, list 66x48, entry 98x48", "feeds 34x48, list 165x18, entry 165x29"}},
 	} {
 		k.update(tea.WindowSizeMsg{Width: c.width, Height: c.height})
-		for i := range layouts {
-			if got := drawn(t, k); k.browser.shape.layout != layouts[i] || got != c.want[i] {
+		for i := range cells.Layouts {
+			if got := drawn(t, k); k.browser.shape.layout != cells.Layouts[i] || got != c.want[i] {
 				t.Errorf("%dx%d, %s: %s, not %s", c.width, c.height, k.browser.shape.layout, got, c.want[i])
 			}
-			for _, focus := range []paneKind{feedsPane, listPane, pagePane} {
+			for _, focus := range []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane} {
 				k.browser.focus = focus
 				for _, key := range []string{">", "<"} {
 					k.press("9", "9", key)
@@ -93,20 +95,20 @@ func TestLayoutRemembered(t *testing.T) {
 	k.await("word")
 	k.update(tea.MouseClickMsg{X: 30, Y: 5, Button: tea.MouseLeft})
 	k.await("word")
-	if b := &k.browser; b.focus != listPane || b.list.at != 4 {
+	if b := &k.browser; b.focus != keys.ListPane || b.list.at != 4 {
 		t.Errorf("focus %d, line %d", b.focus, b.list.at)
 	}
 	k.update(tea.MouseWheelMsg{X: 30, Y: 15, Button: tea.MouseWheelDown})
 	if got := k.browser.page.y; got != 3 {
 		t.Errorf("text at %d", got)
 	}
-	k.browser.focus = pagePane
+	k.browser.focus = keys.PagePane
 	k.press("space")
 	if got := k.browser.page.y; got != 11 {
 		t.Errorf("text at %d", got)
 	}
 	d.screen = values.Parse([]byte("layout=sideways\nlist-width=-3\nfeeds-width=x\n"), '=')
-	if b := newShape(d.screen, ""); b != (shape{layout: autoLayout}) {
+	if b := newShape(d.screen, ""); b != (shape{layout: cells.AutoLayout}) {
 		t.Errorf("%+v", b)
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
@@ -39,7 +41,7 @@ func lineActions() []action {
 }
 
 // readAbove marks the entries above the cursor of the list as read.
-func readAbove(m *model, _ call) tea.Cmd {
+func readAbove(m *model, _ keys.Call) tea.Cmd {
 	if m.browser.list.at == 0 {
 		m.say("there are no entries above the cursor")
 	} else if refs := listedUnread(m, m.browser.list.at); refs != nil {
@@ -49,7 +51,7 @@ func readAbove(m *model, _ call) tea.Cmd {
 }
 
 // readNode marks the entries of the node of the cursor as read, if the user confirms.
-func readNode(m *model, _ call) tea.Cmd {
+func readNode(m *model, _ keys.Call) tea.Cmd {
 	b := &m.browser
 	if b.snapshot == nil || b.snapshot.partial {
 		m.say("the entries are not read yet")
@@ -77,7 +79,7 @@ func readNode(m *model, _ call) tea.Cmd {
 }
 
 // randomUnread moves to an unread entry of the list, or of the next feed if the list has none.
-func randomUnread(m *model, _ call) tea.Cmd {
+func randomUnread(m *model, _ keys.Call) tea.Cmd {
 	b := &m.browser
 	var unread []int
 	for i, it := range b.list.items {
@@ -95,7 +97,7 @@ func randomUnread(m *model, _ call) tea.Cmd {
 }
 
 // openAll opens the unread entries of the list in the user's browser, if the user confirms.
-func openAll(m *model, _ call) tea.Cmd {
+func openAll(m *model, _ keys.Call) tea.Cmd {
 	refs := listedUnread(m, len(m.browser.list.items))
 	if refs == nil {
 		return nil
@@ -137,7 +139,7 @@ type commandLine struct {
 }
 
 // typeCommand shows the command line.
-func typeCommand(m *model, _ call) tea.Cmd {
+func typeCommand(m *model, _ keys.Call) tea.Cmd {
 	p := m.ask(":", "", "")
 	p.then, p.command = runLine, &commandLine{}
 	return nil
@@ -152,7 +154,7 @@ func (l *commandLine) key(m *model, p *prompt, name string) (cmd tea.Cmd, ok boo
 	back := map[string]int{"<up>": 1, "<down>": -1}[name]
 	switch {
 	case by != 0 && len(l.candidates) > 0:
-		l.take(p, wrap(l.at+by, len(l.candidates)))
+		l.take(p, cells.Wrap(l.at+by, len(l.candidates)))
 	case by != 0:
 		return l.complete(m, p), true
 	case back != 0 && !l.folders:
@@ -209,8 +211,8 @@ func (l *commandLine) complete(m *model, p *prompt) tea.Cmd {
 		for _, by := range slices.Concat(entryOrders, feedOrders) {
 			add("sort ", by, "-"+by)
 		}
-		add("theme ", themes...)
-		add("layout ", layouts...)
+		add("theme ", cells.Themes...)
+		add("layout ", cells.Layouts...)
 	}
 	return func() tea.Msg {
 		if commands != nil {
@@ -235,14 +237,14 @@ func (p *painter) prompt(of *prompt) string {
 	text, _ := of.line(p.width)
 	free := p.width - termsafe.Width(text) - 3
 	if of.command == nil || len(of.command.candidates) < 2 || free < 8 {
-		return fit(text, p.width)
+		return cells.Fit(text, p.width)
 	}
 	l := of.command
 	var names []string
 	for i := 1; i < len(l.candidates); i++ {
-		names = append(names, strings.TrimSpace(l.candidates[wrap(l.at+i, len(l.candidates))].Word[l.from:]))
+		names = append(names, strings.TrimSpace(l.candidates[cells.Wrap(l.at+i, len(l.candidates))].Word[l.from:]))
 	}
-	return text + "   " + p.paint(dimText, fit(Plain(strings.Join(names, " ")), free))
+	return text + "   " + p.look.Paint(cells.DimText, cells.Fit(cells.Plain(strings.Join(names, " ")), free))
 }
 
 // shortNames are names of actions that users of vim and newsboat know.
@@ -283,8 +285,8 @@ func runLine(m *model, text string) tea.Cmd {
 func runSteps(m *model, steps [][]string) tea.Cmd {
 	var cmds []tea.Cmd
 	for i, words := range steps {
-		c := call{action: shortNames(words[0]), words: words[1:]}
-		err := c.check()
+		c := keys.Call{Action: shortNames(words[0]), Words: words[1:]}
+		err := check(c)
 		if err == nil {
 			cmds = append(cmds, m.do(c))
 			continue
@@ -424,7 +426,7 @@ func commandOutput(ctx context.Context, argv []string, width int) (lines []strin
 	cmd.WaitDelay = patience
 	err = cmd.Run()
 	for line := range strings.Lines(out.buf.String()) {
-		lines = append(lines, Plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "  ")))
+		lines = append(lines, cells.Plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "  ")))
 	}
 	if out.buf.Len() == outputBytes {
 		lines = append(lines, "…")

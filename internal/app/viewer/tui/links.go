@@ -12,6 +12,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -65,7 +67,7 @@ func linksOf(p *Page) (list []linkOf) {
 }
 
 // listLinks shows the links of the open entry. A count chooses a link by its number.
-func listLinks(m *model, c call) tea.Cmd {
+func listLinks(m *model, c keys.Call) tea.Cmd {
 	page := m.needPage(c)
 	if page == nil {
 		return nil
@@ -76,8 +78,8 @@ func listLinks(m *model, c call) tea.Cmd {
 		return nil
 	}
 	ref := m.browser.page.ref
-	n := &menu{title: "links", hint: m.Trf("%s opens, y copies the URL, %s downloads", m.o.Keys.of("open"),
-		m.o.Keys.of("download")), wrap: true,
+	n := &menu{title: "links", hint: m.Trf("%s opens, y copies the URL, %s downloads", m.o.Keys.Of("open"),
+		m.o.Keys.Of("download")), wrap: true,
 		keys: map[string]string{"y": "yank", "w": "download", "D": "download"}}
 	number := 0
 	for i, l := range list {
@@ -88,27 +90,27 @@ func listLinks(m *model, c call) tea.Cmd {
 		if l.kind != "link" {
 			text += m.Tr(l.kind) + " "
 		}
-		n.lines = append(n.lines, text+Plain(l.url))
+		n.lines = append(n.lines, text+cells.Plain(l.url))
 	}
-	n.choose = func(m *model, c call, at int) (tea.Cmd, bool) {
-		if len(c.words) > 0 && c.action == "link" {
-			c.count, _ = strconv.Atoi(c.words[0])
+	n.choose = func(m *model, c keys.Call, at int) (tea.Cmd, bool) {
+		if len(c.Words) > 0 && c.Action == "link" {
+			c.Count, _ = strconv.Atoi(c.Words[0])
 		}
-		if !slices.Contains([]string{"open", "browser", "link", "download", "save", "yank"}, c.action) {
+		if !slices.Contains([]string{"open", "browser", "link", "download", "save", "yank"}, c.Action) {
 			return nil, false
 		}
-		if c.count > len(list) {
-			m.say("there is no line %d", c.count)
+		if c.Count > len(list) {
+			m.say("there is no line %d", c.Count)
 			return nil, true
 		}
-		if c.count > 0 {
-			at = c.count - 1
+		if c.Count > 0 {
+			at = c.Count - 1
 		}
-		if c.action != "link" {
+		if c.Action != "link" {
 			n.at = at
 		}
 		l := list[at]
-		switch c.action {
+		switch c.Action {
 		case "open", "browser", "link":
 			return openURL(m, ref, l.url), true
 		case "download", "save":
@@ -132,10 +134,10 @@ func complete(digits string, total int) bool {
 }
 
 // yank copies the URL, the title or the enclosure of the entry; with a count, enclosure N.
-func yank(m *model, c call) tea.Cmd {
+func yank(m *model, c keys.Call) tea.Cmd {
 	form := "url"
-	if len(c.words) > 0 {
-		form = c.words[0]
+	if len(c.Words) > 0 {
+		form = c.Words[0]
 	}
 	switch form {
 	case "url", "title":
@@ -165,8 +167,8 @@ func yank(m *model, c call) tea.Cmd {
 
 // neededEnclosure returns the URL of the enclosure of the count, else of the first. If there is
 // none, it shows a message.
-func neededEnclosure(m *model, c call) (url string, ok bool) {
-	page, n := m.needPage(c), max(c.count, 1)
+func neededEnclosure(m *model, c keys.Call) (url string, ok bool) {
+	page, n := m.needPage(c), max(c.Count, 1)
 	switch {
 	case page == nil:
 		return "", false
@@ -205,12 +207,12 @@ func (m *model) copyText(what, text string) tea.Cmd {
 
 // pipe pipes the text, the HTML or the URL of the entry into a command on the terminal. It asks
 // for the command if c has none.
-func pipe(m *model, c call) tea.Cmd {
+func pipe(m *model, c keys.Call) tea.Cmd {
 	ref, ok := m.needEntry()
 	if !ok {
 		return nil
 	}
-	form, words := pipeForm(c.words)
+	form, words := pipeForm(c.Words)
 	if len(words) > 0 {
 		if err := m.o.NoCommands; err != nil {
 			m.fail(err)
@@ -267,7 +269,7 @@ func pipeTo(m *model, ref lektordir.Ref, form string, words []string) tea.Cmd {
 }
 
 // bookmark bookmarks the entry in the background, by the user's command.
-func bookmark(m *model, _ call) tea.Cmd {
+func bookmark(m *model, _ keys.Call) tea.Cmd {
 	ref, ok := m.needEntry()
 	if !ok {
 		return nil
@@ -307,14 +309,14 @@ func inBackground(env, argv []string, done string) statusMsg {
 
 // saveEntry saves the entry as a file. It asks for the name, unless the word of c is the name of a
 // file. A word that ends in a slash is a directory for the name that it offers.
-func saveEntry(m *model, c call) tea.Cmd {
+func saveEntry(m *model, c keys.Call) tea.Cmd {
 	ref, ok := m.needEntry()
 	if !ok {
 		return nil
 	}
 	dir := "~/"
-	if len(c.words) > 0 {
-		if dir = c.words[0]; !strings.HasSuffix(dir, "/") {
+	if len(c.Words) > 0 {
+		if dir = c.Words[0]; !strings.HasSuffix(dir, "/") {
 			return saveTo(m, ref, dir, false)
 		}
 	}

@@ -144,8 +144,8 @@ func TestPipeForm(t *testing.T) {
 	}
 	// A command in the file of keys is run only if the file is the user's.
 	for line, commands := range map[string]bool{"x pipe": false, "x pipe html": false, "x pipe less": true, "x pipe url less": true} {
-		if k := ParseKeys("keys", []byte(line)); k.Commands != commands || len(k.Errs) > 0 {
-			t.Errorf("%s: %t %v", line, k.Commands, k.Errs)
+		if k := ParseKeys("keys", []byte(line)); RunsCommands(k) != commands || len(k.Errs) > 0 {
+			t.Errorf("%s: %t %v", line, RunsCommands(k), k.Errs)
 		}
 	}
 }

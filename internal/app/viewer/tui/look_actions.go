@@ -6,6 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -18,9 +20,11 @@ func lookActions() []action {
 		{"theme", 1, "the next theme: default, dark or light", "", nextTheme},
 		{"color", variadic, "set a color for now, as a line of etc/view/look", "", typeLook},
 		{"folders", 0, "choose a folder from a menu", "ls folder:NAME",
-			func(m *model, _ call) tea.Cmd { return chooseNode(m, folderNode, &menu{title: "the folders"}) }},
+			func(m *model, _ keys.Call) tea.Cmd { return chooseNode(m, folderNode, &menu{title: "the folders"}) }},
 		{"queries", 0, "choose a saved query from a menu", "ls query:NAME",
-			func(m *model, _ call) tea.Cmd { return chooseNode(m, savedNode, &menu{title: "the saved queries"}) }},
+			func(m *model, _ keys.Call) tea.Cmd {
+				return chooseNode(m, savedNode, &menu{title: "the saved queries"})
+			}},
 	}
 }
 
@@ -35,16 +39,16 @@ func chooseNode(m *model, kind nodeKind, n *menu) tea.Cmd {
 		return nil
 	}
 	for _, node := range found {
-		n.lines = append(n.lines, strings.Repeat("  ", node.depth)+Plain(termsafe.Brief(node.title)))
+		n.lines = append(n.lines, strings.Repeat("  ", node.depth)+cells.Plain(termsafe.Brief(node.title)))
 	}
 	n.choose = onOpen(func(m *model, at int) tea.Cmd {
 		reveal(&m.browser, found[at].id)
 		m.apply(m.browser.choose(found[at].id))
-		m.browser.focus = listPane
+		m.browser.focus = keys.ListPane
 		return nil
 	})
 	m.input.menu = n
-	n.hint = m.Trf("%s lists the entries, other keys close the menu", m.o.Keys.of("open"))
+	n.hint = m.Trf("%s lists the entries, other keys close the menu", m.o.Keys.Of("open"))
 	return nil
 }
 
@@ -65,38 +69,38 @@ func reveal(b *browser, of id) {
 const themeSetting = "theme"
 
 // nameOf returns the word of c, or the name after the present one. ok is false if there is no such name.
-func nameOf(m *model, c call, names []string, now string) (name string, ok bool) {
-	name = names[wrap(slices.Index(names, now)+1, len(names))]
-	if len(c.words) > 0 {
-		name = c.words[0]
+func nameOf(m *model, c keys.Call, names []string, now string) (name string, ok bool) {
+	name = names[cells.Wrap(slices.Index(names, now)+1, len(names))]
+	if len(c.Words) > 0 {
+		name = c.Words[0]
 	}
 	if ok = slices.Contains(names, name); !ok {
-		m.say("there is no %s %s; there are %s", c.action, name, strings.Join(names, ", "))
+		m.say("there is no %s %s; there are %s", c.Action, name, strings.Join(names, ", "))
 	}
 	return name, ok
 }
 
 // nextTheme changes to the theme that the word of c names, or to the next.
-func nextTheme(m *model, c call) tea.Cmd {
+func nextTheme(m *model, c keys.Call) tea.Cmd {
 	if m.o.NoColor {
 		m.say("there are no themes without colours")
 		return nil
 	}
 	look := m.o.Look
-	name, ok := nameOf(m, c, themes, look.theme)
+	name, ok := nameOf(m, c, cells.Themes, look.Theme)
 	if !ok {
 		return nil
 	}
-	look.use(name, false)
-	m.say("theme: %s", look.theme)
-	saveSetting(m, themeSetting, look.theme)
+	look.Use(name, false)
+	m.say("theme: %s", look.Theme)
+	saveSetting(m, themeSetting, look.Theme)
 	return nil
 }
 
 // typeLook adds a line to that of the look, until the reader ends.
-func typeLook(m *model, c call) tea.Cmd {
-	line := c.action + " " + strings.Join(c.words, " ")
-	if err := new(Look).line(line); err != nil {
+func typeLook(m *model, c keys.Call) tea.Cmd {
+	line := c.Action + " " + strings.Join(c.Words, " ")
+	if err := new(cells.Look).Line(line); err != nil {
 		m.fail(err)
 		return nil
 	}
@@ -115,8 +119,8 @@ func readLook(m *model) tea.Cmd {
 				return nil
 			}
 			m.o.Look = look
-			look.use(m.o.Screen.Get(themeSetting), m.o.NoColor)
-			m.browser.shape = newShape(m.o.Screen, look.layout)
+			look.Use(m.o.Screen.Get(themeSetting), m.o.NoColor)
+			m.browser.shape = newShape(m.o.Screen, look.Layout)
 			if len(look.Errs) > 0 {
 				m.fail(look.Errs[0])
 			}

@@ -6,6 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -23,7 +25,7 @@ type menu struct {
 	// the menu; the menu stays open unless choose closes it. If choose is nil, the lines are only
 	// text without a cursor.
 	// If the menu is live, at can be beyond the last line, as keys may come faster than draws.
-	choose func(m *model, c call, at int) (cmd tea.Cmd, ok bool)
+	choose func(m *model, c keys.Call, at int) (cmd tea.Cmd, ok bool)
 }
 
 // refresh makes the lines of a live menu anew.
@@ -36,9 +38,9 @@ func (n *menu) refresh() {
 
 // onOpen returns the function choose of a menu that open closes. Then do is called with the line of
 // the cursor.
-func onOpen(do func(m *model, at int) tea.Cmd) func(*model, call, int) (tea.Cmd, bool) {
-	return func(m *model, c call, at int) (tea.Cmd, bool) {
-		if c.action != "open" {
+func onOpen(do func(m *model, at int) tea.Cmd) func(*model, keys.Call, int) (tea.Cmd, bool) {
+	return func(m *model, c keys.Call, at int) (tea.Cmd, bool) {
+		if c.Action != "open" {
 			return nil, false
 		}
 		m.input.menu = nil
@@ -47,9 +49,9 @@ func onOpen(do func(m *model, at int) tea.Cmd) func(*model, call, int) (tea.Cmd,
 }
 
 // moves returns the number of lines by which an action moves in a menu, 0 if it does not move.
-func (n *menu) moves(c call, height int) int {
-	count := max(c.count, 1)
-	switch c.action {
+func (n *menu) moves(c keys.Call, height int) int {
+	count := max(c.Count, 1)
+	switch c.Action {
 	case "down", "scroll-down":
 		return count
 	case "up", "scroll-up":
@@ -67,8 +69,8 @@ func (n *menu) moves(c call, height int) int {
 }
 
 // menuKey does an action in the menu that is open. Actions that do not belong to the menu close it.
-func menuKey(m *model, c call) tea.Cmd {
-	if c.action == "repeat" {
+func menuKey(m *model, c keys.Call) tea.Cmd {
+	if c.Action == "repeat" {
 		return repeat(m, c)
 	}
 	n, height := m.input.menu, m.browser.lines()
@@ -93,9 +95,9 @@ func menuKey(m *model, c call) tea.Cmd {
 func (p *painter) menu(n *menu, height int) []string {
 	n.refresh()
 	if n.choose != nil {
-		n.y = window(n.y, n.at, len(n.lines), height)
+		n.y = cells.Window(n.y, n.at, len(n.lines), height)
 	}
-	lines := []string{p.paint(titleStyle, fit(" "+p.m.Tr(n.title), p.width))}
+	lines := []string{p.look.Paint(cells.TitleStyle, cells.Fit(" "+p.m.Tr(n.title), p.width))}
 	if n.wrap {
 		return append(lines, p.wrapped(n, height)...)
 	}
@@ -104,11 +106,11 @@ func (p *painter) menu(n *menu, height int) []string {
 		case i >= len(n.lines):
 			lines = append(lines, strings.Repeat(" ", p.width))
 		case n.choose == nil:
-			lines = append(lines, fit(" "+n.lines[i], p.width))
+			lines = append(lines, cells.Fit(" "+n.lines[i], p.width))
 		case i == n.at:
-			lines = append(lines, p.paint(cursorHere, fit(cursorMark(true)+n.lines[i], p.width)))
+			lines = append(lines, p.look.Paint(cells.CursorHere, cells.Fit(cells.CursorMark(true)+n.lines[i], p.width)))
 		default:
-			lines = append(lines, fit(cursorMark(false)+n.lines[i], p.width))
+			lines = append(lines, cells.Fit(cells.CursorMark(false)+n.lines[i], p.width))
 		}
 	}
 	return lines
@@ -118,7 +120,7 @@ func (p *painter) menu(n *menu, height int) []string {
 // one from which the line of the cursor is whole on the screen.
 func (p *painter) wrapped(n *menu, height int) (rows []string) {
 	for i := min(n.at, len(n.lines)-1); i >= n.y; i-- {
-		lines := breakLines(n.lines[i], p.width-1)
+		lines := cells.BreakLines(n.lines[i], p.width-1)
 		if i < n.at && len(lines)+len(rows) > height {
 			n.y = i + 1
 			break
@@ -127,10 +129,10 @@ func (p *painter) wrapped(n *menu, height int) (rows []string) {
 	}
 	rows = nil
 	for i := n.y; i < len(n.lines) && len(rows) < height; i++ {
-		for j, line := range breakLines(n.lines[i], p.width-1) {
-			line = fit(cursorMark(i == n.at && j == 0)+line, p.width)
+		for j, line := range cells.BreakLines(n.lines[i], p.width-1) {
+			line = cells.Fit(cells.CursorMark(i == n.at && j == 0)+line, p.width)
 			if i == n.at {
-				line = p.paint(cursorHere, line)
+				line = p.look.Paint(cells.CursorHere, line)
 			}
 			rows = append(rows, line)
 		}
@@ -142,23 +144,24 @@ func (p *painter) wrapped(n *menu, height int) (rows []string) {
 }
 
 // help shows the keys by groups, first those of the present pane.
-func help(m *model, _ call) tea.Cmd {
+func help(m *model, _ keys.Call) tea.Cmd {
 	n := &menu{title: "the keys", hint: "keys that move scroll, any other key closes this"}
 	k := m.o.Keys
-	here := k.here()
+	here := k.Here()
 	for _, pane := range append([]string{here, ""},
-		slices.DeleteFunc(slices.Clone(panes), func(s string) bool { return s == here })...) {
+		slices.DeleteFunc(slices.Clone(keys.Panes), func(s string) bool { return s == here })...) {
 		for _, g := range groups() {
 			title := m.Tr(g.title)
 			if pane != "" {
 				title = m.Trf("only in: %s", pane) + ", " + title
 			}
 			lines := []string{title + ":"}
-			for _, at := range k.order {
-				does := func(a action) bool { return a.name == k.bound[at][0].action }
-				if at.pane == pane && slices.ContainsFunc(g.actions, does) &&
-					(m.o.NoFetcher == nil || !needsFetcher(k.bound[at][0].action)) {
-					lines = append(lines, beside(Plain(at.keys), Plain(helpText(m, k.bound[at])), m.browser.width-1)...)
+			for _, at := range k.Order {
+				does := func(a action) bool { return a.name == k.Bound[at][0].Action }
+				if at.Pane == pane && slices.ContainsFunc(g.actions, does) &&
+					(m.o.NoFetcher == nil || !needsFetcher(k.Bound[at][0].Action)) {
+					lines = append(lines, beside(cells.Plain(at.Keys), cells.Plain(helpText(m, k.Bound[at])),
+						m.browser.width-1)...)
 				}
 			}
 			if len(lines) > 1 {
@@ -170,16 +173,16 @@ func help(m *model, _ call) tea.Cmd {
 	if m.o.KeysSet != "" {
 		source = m.Trf("These are the keys of the set %s.", m.o.KeysSet)
 	}
-	n.lines = append(n.lines, Plain(source))
+	n.lines = append(n.lines, cells.Plain(source))
 	for _, err := range slices.Concat(k.Errs, m.o.Look.Errs) {
-		n.lines = append(n.lines, breakLines(Plain(err.Error()), max(10, m.browser.width-2))...)
+		n.lines = append(n.lines, cells.BreakLines(cells.Plain(err.Error()), max(10, m.browser.width-2))...)
 	}
 	m.input.menu = n
 	return nil
 }
 
 // messages shows the messages of the last line, and those of fetches, as a whole.
-func messages(m *model, _ call) tea.Cmd {
+func messages(m *model, _ keys.Call) tea.Cmd {
 	if len(m.input.messages) == 0 {
 		m.say("there were no messages")
 		return nil
@@ -192,7 +195,7 @@ func messages(m *model, _ call) tea.Cmd {
 func textMenu(m *model, title string, text []string) *menu {
 	n := &menu{title: title, hint: "keys that move scroll, any other key closes this"}
 	for _, line := range text {
-		n.lines = append(n.lines, breakLines(line, max(10, m.browser.width-2))...)
+		n.lines = append(n.lines, cells.BreakLines(line, max(10, m.browser.width-2))...)
 	}
 	return n
 }
@@ -215,9 +218,9 @@ func beside(keys, text string, width int) (lines []string) {
 }
 
 // helpText returns what a binding does.
-func helpText(m *model, b binding) string {
-	a, ok := actionOf(b[0].action)
-	if !ok || len(b) > 1 || len(b[0].words) > 0 {
+func helpText(m *model, b keys.Binding) string {
+	a, ok := actionOf(b[0].Action)
+	if !ok || len(b) > 1 || len(b[0].Words) > 0 {
 		return b.String()
 	}
 	text := m.Tr(a.help)

@@ -14,6 +14,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -130,7 +132,7 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	if o.Date == nil {
 		o.Date = func(t time.Time) string { return t.Format(time.DateOnly) }
 	}
-	o.Look, o.Screen = cmp.Or(o.Look, ParseLook("", nil)), cmp.Or(o.Screen, values.New('='))
+	o.Look, o.Screen = cmp.Or(o.Look, cells.ParseLook("", nil)), cmp.Or(o.Screen, values.New('='))
 	if o.Random == nil {
 		o.Random = rand.Uint64
 	}
@@ -145,20 +147,20 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	m.marks.Env, m.tasks.Env = env, env
 	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}},
 		list: list{listSpec: listSpec{order: byDate}, readHere: map[key]bool{}}, textMost: o.Width,
-		shape: newShape(o.Screen, o.Look.layout)}
+		shape: newShape(o.Screen, o.Look.Layout)}
 	m.browser.settings = settings{o.Screen, o.Random()}
-	o.Look.use(o.Screen.Get(themeSetting), o.NoColor)
+	o.Look.Use(o.Screen.Get(themeSetting), o.NoColor)
 	m.rows = map[key]*Row{}
 	if o.Plain {
 		m.voice = &voice{out: o.Out, hold: hold}
 		m.browser.single = true
 	}
 	m.requestScan(nil)
-	o.Keys.pane = func() string {
+	o.Keys.Pane = func() string {
 		if m.input.menu != nil {
-			return panes[menuPane]
+			return keys.Panes[keys.MenuPane]
 		}
-		return panes[m.browser.focus]
+		return keys.Panes[m.browser.focus]
 	}
 	if errs := slices.Concat(o.Keys.Errs, o.Look.Errs); len(errs) > 0 {
 		m.status = status{errs[0].Error(), true}
@@ -216,7 +218,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case tea.MouseMsg:
 		return m.mouse(msg)
 	case suspendMsg:
-		return suspend(m, call{})
+		return suspend(m, keys.Call{})
 	case overviewMsg:
 		m.takeOverview(msg)
 	case snapshotMsg:
@@ -246,7 +248,7 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 	case work.TaskMsg:
 		return takeTask(m, msg)
 	case statusMsg:
-		m.status.end(status{Plain(msg.text), false})
+		m.status.end(status{cells.Plain(msg.text), false})
 		if msg.err != nil {
 			m.fail(msg.err)
 		}
@@ -431,9 +433,9 @@ func (m *model) beginPage() tea.Cmd {
 		msg := pageMsg{id: id, page: page, err: err}
 		if err == nil {
 			for _, h := range page.Header {
-				msg.lines = append(msg.lines, breakLines(h, width)...)
+				msg.lines = append(msg.lines, cells.BreakLines(h, width)...)
 			}
-			msg.lines = append(append(msg.lines, ""), breakLines(page.Text, width)...)
+			msg.lines = append(append(msg.lines, ""), cells.BreakLines(page.Text, width)...)
 		}
 		return msg
 	}
@@ -516,8 +518,8 @@ func (m *model) takeRows(msg rowsMsg) {
 // readRows returns the command that reads the missing rows of the lines on the screen and of
 // one page before and after them, nil if none is missing.
 func (m *model) readRows() tea.Cmd {
-	l, lines := &m.browser.list, linesOf(&m.browser, listPane)
-	l.y = window(l.y, l.at, len(l.items), lines)
+	l, lines := &m.browser.list, linesOf(&m.browser, keys.ListPane)
+	l.y = cells.Window(l.y, l.at, len(l.items), lines)
 	var refs []lektordir.Ref
 	var keys []key
 	for i := max(0, l.y-lines); i < min(len(l.items), l.y+2*lines); i++ {

@@ -17,6 +17,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/values"
@@ -222,8 +224,8 @@ func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 
 func (d *memory) Saved(context.Context) ([]Saved, error)     { return nil, nil }
 func (d *memory) Save(context.Context, string, string) error { return nil }
-func (d *memory) Look(_ context.Context, typed string) (*Look, error) {
-	return ParseLook("look", []byte(typed)), nil
+func (d *memory) Look(_ context.Context, typed string) (*cells.Look, error) {
+	return cells.ParseLook("look", []byte(typed)), nil
 }
 func (d *memory) Remember(_ context.Context, name, value string) error {
 	d.mu.Lock()
@@ -413,7 +415,7 @@ func TestSlowDisk(t *testing.T) {
 			d.gate <- struct{}{} // let the waiting calls and all further calls return
 		}
 	}()
-	k.browser.focus = feedsPane
+	k.browser.focus = keys.FeedsPane
 	k.await("Title 19")
 	// The keys that were pressed too early did nothing, except undo.
 	k.until("the jobs", func() bool { return k.marks.Len() == 0 })
@@ -487,12 +489,12 @@ func TestSearch(t *testing.T) {
 	k.until("the mark", func() bool { return k.marks.Len() == 0 })
 	d.hold()
 	k.press("/", "7", "enter")
-	k.start(k.do(call{action: "spawn", words: []string{"false"}}))
+	k.start(k.do(keys.Call{Action: "spawn", Words: []string{"false"}}))
 	for _, key := range []string{"", "d", "enter", "n", "space", "e"} {
 		if key != "" {
 			k.press(key)
 		}
-		if k.status.text != "the list is not complete yet" || k.marks.Len() > 0 || k.browser.focus != listPane || k.browser.list.seek != 0 {
+		if k.status.text != "the list is not complete yet" || k.marks.Len() > 0 || k.browser.focus != keys.ListPane || k.browser.list.seek != 0 {
 			t.Errorf("after %q: %d changes, and\n%s", key, k.marks.Len(), k.shows())
 		}
 		k.status = status{}
@@ -521,7 +523,7 @@ func TestSizes(t *testing.T) {
 	for w := 1; w <= 210; w += 3 {
 		for _, h := range []int{1, 4, 5, 15, 50} {
 			k.update(tea.WindowSizeMsg{Width: w, Height: h})
-			for _, p := range []paneKind{feedsPane, listPane, pagePane} {
+			for _, p := range []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane} {
 				k.browser.focus = p
 				lines := strings.Split(k.shows(), "\n")
 				if len(lines) != h && (w >= leastWidth && h >= leastHeight || len(lines) > h) {
@@ -844,7 +846,7 @@ func TestHelpIsWhole(t *testing.T) {
 	k.press("?")
 	all := strings.Join(strings.Fields(strings.Join(k.input.menu.lines, " ")), " ")
 	for _, a := range actions() {
-		if a.command != "" && k.o.Keys.of(a.name) != a.name && !strings.Contains(all, a.help+" ("+a.command+")") && a.name != "yank" {
+		if a.command != "" && k.o.Keys.Of(a.name) != a.name && !strings.Contains(all, a.help+" ("+a.command+")") && a.name != "yank" {
 			t.Errorf("help does not have %s (%s)", a.help, a.command)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -262,9 +263,9 @@ func usual(by string) order { return order{by: by, down: by == byDate.by} }
 
 // sortBy sorts the list, or the feeds of a folder, in the order that the word of c names. Without
 // a word it shows a menu of orders. With the word "-", the orders of the menu are reversed.
-func sortBy(m *model, c call) tea.Cmd {
+func sortBy(m *model, c keys.Call) tea.Cmd {
 	b := &m.browser
-	word := strings.Join(c.words, "")
+	word := strings.Join(c.Words, "")
 	if b.snapshot == nil {
 		m.say("the entries are not read yet")
 	} else if o, ok := parseOrder(word, entryOrders); ok {
@@ -274,7 +275,7 @@ func sortBy(m *model, c call) tea.Cmd {
 	} else if word != "" && word != "-" {
 		m.say("there is no order %s; lists have %s, and the feeds %s", word, strings.Join(entryOrders, ", "),
 			strings.Join(feedOrders, ", "))
-	} else if b.focus == feedsPane {
+	} else if b.focus == keys.FeedsPane {
 		now, _ := parseOrder(cmp.Or(b.settings.of("feeds", container(b.list.of)), "name"), feedOrders)
 		orderMenu(m, m.Tr("sort the feeds by"), feedOrders, now, word == "-", sortFeeds)
 	} else {
@@ -337,7 +338,7 @@ func (w *world) sorted(o order) string {
 }
 
 // hideRead hides the feeds and folders in a folder that have nothing unread, or shows them.
-func hideRead(m *model, _ call) tea.Cmd {
+func hideRead(m *model, _ keys.Call) tea.Cmd {
 	b := &m.browser
 	if b.snapshot == nil {
 		m.say("the entries are not read yet")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -52,10 +53,10 @@ func TestSort(t *testing.T) {
 	})
 	// Entries that are flagged now are first.
 	k.press("l", "j", "j", "j", "m")
-	k.do(call{action: "sort", words: []string{"flags"}})
+	k.do(keys.Call{Action: "sort", Words: []string{"flags"}})
 	sorted("03 11 10 09 08 07 06 05 04 02 01 00")
 	// A random order stays while the list does, and each choice makes another.
-	k.do(call{action: "sort", words: []string{"random"}})
+	k.do(keys.Call{Action: "sort", Words: []string{"random"}})
 	k.until("random", func() bool { return k.browser.list.complete && k.browser.list.sorted.by == "random" })
 	first := k.titles()
 	d.mu.Lock()
@@ -66,11 +67,11 @@ func TestSort(t *testing.T) {
 	if got := strings.Join(strings.Fields(strings.Replace(k.titles(), "12", "", 1)), " "); got != first {
 		t.Errorf("%s became %s", first, got)
 	}
-	k.do(call{action: "sort", words: []string{"random"}})
+	k.do(keys.Call{Action: "sort", Words: []string{"random"}})
 	k.until("shuffled anew", func() bool {
 		return k.browser.list.complete && len(k.titles()) > 0 && strings.Replace(k.titles(), " 12", "", 1) != first
 	})
-	k.do(call{action: "sort", words: []string{"size"}})
+	k.do(keys.Call{Action: "sort", Words: []string{"size"}})
 	if s := k.shows(); !strings.Contains(s, "there is no order size") {
 		t.Errorf("%s", s)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -38,7 +39,7 @@ func TestMarkStays(t *testing.T) {
 	k.apply(k.browser.choose(id{kind: feedNode, name: "f0001"}))
 	k.update(nil)
 	k.until("the feed", func() bool { return k.browser.list.complete && len(k.browser.list.items) == largeEach })
-	k.browser.focus = listPane
+	k.browser.focus = keys.ListPane
 	d.held.Store(true)
 	scans := k.scan.id
 	k.press("m")

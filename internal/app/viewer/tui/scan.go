@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/read/catalog"
 )
@@ -184,7 +185,7 @@ func (m *model) takeOverview(msg overviewMsg) {
 		return
 	}
 	b.showSnapshot(b.snapshot.counted(o.Counts))
-	if b.focus != feedsPane || b.list.of.kind != allNode || b.list.query != "" {
+	if b.focus != keys.FeedsPane || b.list.of.kind != allNode || b.list.query != "" {
 		return
 	}
 	m.lister.abandon()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -185,7 +186,7 @@ func (s *snapshot) setSites() {
 		return f.names.About.ID
 	}
 	for hash, f := range s.feeds {
-		n := named{title: query.Fold(Plain(f.Title))}
+		n := named{title: query.Fold(cells.Plain(f.Title))}
 		if u, err := url.Parse(id(f)); err == nil {
 			n.host = u.Host
 		}

@@ -8,6 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
@@ -33,7 +35,7 @@ func (w *world) fetcher(in string, args []string) *fetcherResult {
 }
 
 // text returns the messages as a line.
-func (r *fetcherResult) text() string { return Plain(strings.Join(r.messages, "; ")) }
+func (r *fetcherResult) text() string { return cells.Plain(strings.Join(r.messages, "; ")) }
 
 // feedRun is a run of lektor-fetch that reads a subscription, or changes it, which undo takes back.
 type feedRun struct {
@@ -73,9 +75,9 @@ func joinWords(words []string) string {
 }
 
 // subscribe asks for a URL and for folders, and subscribes to the feed.
-func subscribe(m *model, c call) tea.Cmd {
-	if len(c.words) > 0 {
-		return askFolders(m, c.words[0])
+func subscribe(m *model, c keys.Call) tea.Cmd {
+	if len(c.Words) > 0 {
+		return askFolders(m, c.Words[0])
 	}
 	m.ask("subscribe to the URL: ", "", "").then = askFolders
 	return nil
@@ -116,7 +118,7 @@ func addFeed(m *model, url string, args []string) tea.Cmd {
 			return nil
 		}
 		// Warnings, which may fill the line, come after it.
-		m.status = status{Plain(strings.Join(append(r.after("done"), r.messages...), "; ")), false}
+		m.status = status{cells.Plain(strings.Join(append(r.after("done"), r.messages...), "; ")), false}
 		if err != nil {
 			m.fail(err)
 		}
@@ -137,10 +139,10 @@ func (r *fetcherResult) after(word string) (rest []string) {
 
 // chooseFeed shows a menu of the feeds of a page, each a URL, a tab and a title, and subscribes to the chosen one.
 func chooseFeed(m *model, feeds, args []string) {
-	n := &menu{title: "the page has several feeds", hint: m.Trf("%s subscribes", m.o.Keys.of("open"))}
+	n := &menu{title: "the page has several feeds", hint: m.Trf("%s subscribes", m.o.Keys.Of("open"))}
 	for _, feed := range feeds {
 		url, title, _ := strings.Cut(feed, "\t")
-		n.lines = append(n.lines, Plain(strings.TrimSpace(url+"  "+title)))
+		n.lines = append(n.lines, cells.Plain(strings.TrimSpace(url+"  "+title)))
 	}
 	n.choose = onOpen(func(m *model, at int) tea.Cmd {
 		url, _, _ := strings.Cut(feeds[at], "\t")
@@ -166,7 +168,7 @@ var feedSettings = []struct{ key, prompt string }{
 }
 
 // editFeed shows a menu of the settings of the chosen feed.
-func editFeed(m *model, _ call) tea.Cmd {
+func editFeed(m *model, _ keys.Call) tea.Cmd {
 	hash, ok := neededFeed(m)
 	if !ok {
 		return nil
@@ -207,14 +209,14 @@ func (f *feedMenu) text(key string) string {
 
 // show shows the menu. The values of settings that can be secret are not in it.
 func (f *feedMenu) show(m *model) {
-	n := &menu{title: "the settings of the feed", hint: m.Trf("%s changes", m.o.Keys.of("open"))}
+	n := &menu{title: "the settings of the feed", hint: m.Trf("%s changes", m.o.Keys.Of("open"))}
 	for _, s := range feedSettings {
 		value := f.text(s.key)
 		if value != "" && (s.key == "headers" || s.key == "filter" || s.key == "url" &&
 			(strings.Contains(value, "@") || strings.HasPrefix(strings.ToLower(value), "exec:"))) {
 			value = "(" + m.Tr("hidden") + ")"
 		}
-		n.lines = append(n.lines, Plain(strings.TrimSpace(s.key+"  "+value)))
+		n.lines = append(n.lines, cells.Plain(strings.TrimSpace(s.key+"  "+value)))
 	}
 	n.lines = append(n.lines, m.Tr("unsubscribe"))
 	n.choose = onOpen(func(m *model, at int) tea.Cmd {
@@ -237,7 +239,7 @@ func (f *feedMenu) show(m *model) {
 func (f *feedMenu) unsubscribe(m *model) {
 	m.input.confirm("unsubscribe from this feed? Its entries stay", func() tea.Cmd {
 		return runFetcher(m, &feedRun{args: []string{"rm", f.hash}}, func(m *model, _ *fetcherResult) tea.Cmd {
-			m.say("unsubscribed; %s undoes it", m.o.Keys.of("undo"))
+			m.say("unsubscribed; %s undoes it", m.o.Keys.Of("undo"))
 			return nil
 		})
 	})
@@ -259,7 +261,7 @@ func (f *feedMenu) set(m *model, key, text string) tea.Cmd {
 		return nil
 	}
 	return runFetcher(m, to, func(m *model, _ *fetcherResult) tea.Cmd {
-		m.say("changed; %s undoes it", m.o.Keys.of("undo"))
+		m.say("changed; %s undoes it", m.o.Keys.Of("undo"))
 		return nil
 	})
 }
@@ -280,7 +282,7 @@ func (f *feedMenu) change(key string, values []string) *feedRun {
 }
 
 // editFeeds opens the list of subscriptions in the user's editor, on the terminal.
-func editFeeds(m *model, _ call) tea.Cmd {
+func editFeeds(m *model, _ keys.Call) tea.Cmd {
 	cmd := exec.Command(m.o.Fetcher, "--dir", m.o.Name, "edit")
 	t, send := m.terminal, m.send
 	return tea.Exec(&onTerminal{Cmd: cmd, wait: true, terminal: t}, func(err error) tea.Msg {

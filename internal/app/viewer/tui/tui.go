@@ -19,6 +19,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/values"
@@ -29,7 +31,7 @@ import (
 type Options struct {
 	In, Out *os.File // the terminal
 	Name    string   // name of the lektor-dir, for messages
-	Keys    *Keys
+	Keys    *keys.Keys
 	// KeysFile is the user's file of keys, and KeysSet the set that is used in its place; "" if none is.
 	KeysFile, KeysSet string
 	// NoCommands is the reason why keys must not run commands; nil means that they may.
@@ -44,7 +46,7 @@ type Options struct {
 	Mouse   bool
 	Advance bool // move to the next entry after marking one
 	// Look is the look of the screen; nil means that of no file.
-	Look  *Look
+	Look  *cells.Look
 	typed string // lines that the user typed to change it
 	// Screen is the settings of the screen that were remembered; nil means none.
 	Screen *values.Values

@@ -9,6 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -51,7 +53,7 @@ type said struct {
 
 // spot is where the user is: a pane and what it lists.
 type spot struct {
-	pane paneKind
+	pane keys.Pane
 	list listSpec
 	any  bool // false if nothing was said about a place
 }
@@ -86,7 +88,7 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 	v.news.count(m.browser.snapshot)
 	if !v.said.began {
 		v.said.began = true
-		v.line(m.o.Keys.of("help") + " " + m.Tr("help"))
+		v.line(m.o.Keys.Of("help") + " " + m.Tr("help"))
 	}
 	_, late := msg.(voiceMsg)
 	rest := v.all(m, key)
@@ -124,7 +126,7 @@ func (v *voice) flush() {
 
 // line says a line of text.
 func (v *voice) line(text string) {
-	if text = strings.TrimRight(Plain(text), " "); text != "" {
+	if text = strings.TrimRight(cells.Plain(text), " "); text != "" {
 		v.text.WriteString(text + "\r\n")
 	}
 }
@@ -166,7 +168,7 @@ func (v *voice) menu(m *model, n *menu, key bool) {
 	s, height := &v.said, m.browser.lines()
 	n.refresh()
 	if n.choose != nil {
-		n.y = window(n.y, n.at, len(n.lines), height)
+		n.y = cells.Window(n.y, n.at, len(n.lines), height)
 	}
 	if title := m.Tr(n.title); title != s.menu {
 		v.line(title)
@@ -206,10 +208,10 @@ func (v *voice) lines(text []string, y, height int) {
 func (v *voice) where(m *model) bool {
 	b, s := &m.browser, &v.said
 	here := spot{pane: b.focus, list: b.list.listSpec, any: true}
-	if b.focus != pagePane {
+	if b.focus != keys.PagePane {
 		s.page = 0
 	}
-	if b.focus == feedsPane {
+	if b.focus == keys.FeedsPane {
 		here.list = listSpec{}
 	}
 	known := false
@@ -217,9 +219,9 @@ func (v *voice) where(m *model) bool {
 	switch {
 	case b.snapshot == nil:
 		return false
-	case b.focus == feedsPane:
+	case b.focus == keys.FeedsPane:
 		at, known = nodeLine(m)
-	case b.focus == listPane:
+	case b.focus == keys.ListPane:
 		at, known = entryLine(m, here == s.place)
 	default:
 		known = b.page.page != nil || b.page.err != nil
@@ -231,7 +233,7 @@ func (v *voice) where(m *model) bool {
 		v.line(paneTitle(m))
 		s.place, s.line = here, ""
 	}
-	if b.focus == pagePane {
+	if b.focus == keys.PagePane {
 		v.page(m)
 		return true
 	}
@@ -254,9 +256,9 @@ func (c cursorAt) String() string {
 // paneTitle returns the name of the pane that has the focus.
 func paneTitle(m *model) string {
 	switch b := &m.browser; b.focus {
-	case feedsPane:
+	case keys.FeedsPane:
 		return m.Tr("feeds")
-	case pagePane:
+	case keys.PagePane:
 		return m.Tr("entry")
 	default:
 		title := listName(m)
@@ -447,7 +449,7 @@ func (e *echo) echo(p *prompt, w *strings.Builder) {
 			w.WriteString("\r\n")
 		}
 		if *e = (echo{of: p}); p != nil {
-			w.WriteString(Plain(p.label))
+			w.WriteString(cells.Plain(p.label))
 		}
 	}
 	if p == nil {

@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -98,7 +99,7 @@ func TestVoiceWaits(t *testing.T) {
 	d := newMemory(3)
 	close(d.gate)
 	k, out := newVoice(t, d, true)
-	menu := &menu{title: "links", hint: "open opens", lines: []string{"first", "second"}, choose: func(*model, call, int) (tea.Cmd, bool) { return nil, false }}
+	menu := &menu{title: "links", hint: "open opens", lines: []string{"first", "second"}, choose: func(*model, keys.Call, int) (tea.Cmd, bool) { return nil, false }}
 	k.input.menu = menu
 	k.update(redrawMsg{})
 	k.says(out, "links\nopen opens\n1 of 2, first\n")

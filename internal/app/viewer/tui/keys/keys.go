@@ -1,4 +1,6 @@
-package tui
+// Package keys knows what the keys of the full-screen reader do: the sets of keys that ship, and the user's
+// changes.
+package keys
 
 import (
 	"bytes"
@@ -40,41 +42,55 @@ func Sets() []string {
 
 // Keys are the bindings of keys.
 type Keys struct {
-	bound map[place]binding
-	order []place // the keys of bound in the order of the file, for help
+	Bound map[Place]Binding
+	Order []Place // the keys of bound in the order of the file, for help
 	// pane returns the pane that has the keys of the user; nil stands for all panes.
-	pane func() string
+	Pane func() string
 	// Errs are the errors of invalid lines, which are ignored.
-	Errs []error
-	// Commands is true if a binding runs a command.
-	Commands bool
+	Errs  []error
+	check func(c Call) error
 }
 
-// panes are the names of panes in the file of keys. A menu is a pane of its own.
-var panes = []string{feedsPane: "feeds", listPane: "list", pagePane: "entry", menuPane: "menu"}
+// Pane is one of the three panes, or a menu, which has keys of its own and is never in the layout.
+type Pane uint8
 
-// menuPane is the index of a menu in panes. It is never in the layout.
-const menuPane = pagePane + 1
+// The panes.
+const (
+	FeedsPane Pane = iota
+	ListPane
+	PagePane
+	MenuPane
+)
 
-// place is keys in a pane.
-type place struct {
-	pane string // "" for all panes
-	keys string // in the form of the file
+// Panes are the names of panes in the file of keys.
+var Panes = []string{FeedsPane: "feeds", ListPane: "list", PagePane: "entry", MenuPane: "menu"}
+
+// Call is an action with its count and words.
+type Call struct {
+	Action string
+	Count  int // typed before the key; 0 if none
+	Words  []string
 }
 
-// binding is the actions of a key or a key sequence, in order.
-type binding []call
+// Place is keys in a pane.
+type Place struct {
+	Pane string // "" for all panes
+	Keys string // in the form of the file
+}
 
-func (b binding) String() string {
+// Binding is the actions of a key or a key sequence, in order.
+type Binding []Call
+
+func (b Binding) String() string {
 	var all []string
 	for _, s := range b {
-		all = append(all, strings.Join(append([]string{s.action}, s.words...), " "))
+		all = append(all, strings.Join(append([]string{s.Action}, s.Words...), " "))
 	}
 	return strings.Join(all, "; ")
 }
 
-// ParseKeys parses a file of keys; name is its name in messages. Errors of lines are in Errs,
-// and the other lines are used.
+// Parse parses a file of keys; name is its name in messages. Errors of lines are in Errs, and the other
+// lines are used. An action is an error if check returns one.
 //
 //	# comment
 //	use NAME                    begin with this set instead of the default
@@ -83,8 +99,8 @@ func (b binding) String() string {
 //
 // A key is a character, or a name in angle brackets: <space>, <C-d>, <A-x>, <f1>. Words
 // are separated by spaces and can be quoted, see [cmdline.Words].
-func ParseKeys(name string, text []byte) *Keys {
-	k := &Keys{bound: map[place]binding{}}
+func Parse(name string, text []byte, check func(c Call) error) *Keys {
+	k := &Keys{Bound: map[Place]Binding{}, check: check}
 	k.read(name, text, DefaultSet)
 	return k
 }
@@ -100,7 +116,7 @@ func (k *Keys) read(name string, text []byte, set string) {
 		if s == "" || s[0] == '#' {
 			continue
 		}
-		l, err := parseLine(s)
+		l, err := k.line(s)
 		switch {
 		case err != nil:
 			k.Errs = append(k.Errs, fmt.Errorf("%s, line %d: %w", name, number, err))
@@ -135,10 +151,11 @@ type line struct {
 	section bool     // the line begins with in
 	panes   []string // as in place
 	keys    string
-	calls   []call
+	calls   []Call
 }
 
-func parseLine(s string) (line, error) {
+// line parses a line.
+func (k *Keys) line(s string) (line, error) {
 	if !utf8.ValidString(s) {
 		return line{}, errors.New("the line is not UTF-8")
 	}
@@ -159,7 +176,7 @@ func parseLine(s string) (line, error) {
 	if s[:at] == "in" {
 		return parseSection(steps)
 	}
-	keys, err := canonical(s[:at])
+	keys, err := Canonical(s[:at])
 	if err != nil {
 		return line{}, err
 	}
@@ -168,8 +185,8 @@ func parseLine(s string) (line, error) {
 		if len(words) == 0 {
 			return line{}, errors.New("an action is missing")
 		}
-		c := call{action: words[0], words: words[1:]}
-		if err := c.check(); err != nil {
+		c := Call{Action: words[0], Words: words[1:]}
+		if err := k.check(c); err != nil {
 			return line{}, err
 		}
 		l.calls = append(l.calls, c)
@@ -184,11 +201,11 @@ func parseSection(steps [][]string) (line, error) {
 		switch {
 		case name == "all":
 			l.panes = append(l.panes, "")
-		case slices.Contains(panes, name):
+		case slices.Contains(Panes, name):
 			l.panes = append(l.panes, name)
 		default:
 			return line{}, fmt.Errorf("there is no pane %q; there are %s and all. The lines below it are ignored", name,
-				strings.Join(panes, ", "))
+				strings.Join(Panes, ", "))
 		}
 	}
 	if len(steps) > 1 || len(l.panes) == 0 {
@@ -197,119 +214,93 @@ func parseSection(steps [][]string) (line, error) {
 	return l, nil
 }
 
-// check returns an error if there is no such action or it does not take these words.
-func (c call) check() error {
-	if c.action == "none" {
-		return nil
-	}
-	a, ok := actionOf(c.action)
-	switch {
-	case !ok:
-		return fmt.Errorf("there is no action %q", c.action)
-	case a.words == 0 && len(c.words) > 0:
-		return fmt.Errorf("%s takes no words", c.action)
-	case a.words == 1 && len(c.words) > 1:
-		return fmt.Errorf("%s takes one word", c.action)
-	case a.words == variadic && len(c.words) == 0:
-		return fmt.Errorf("%s takes a command", c.action)
-	}
-	return nil
-}
-
 // take binds the keys of lines. A later line replaces an earlier one. Lines for all panes replace
 // also the bindings of single panes that were there before, so that a user's line holds in all of
 // them, whichever set it changes. Longer sequences that were there before are removed, as the user's
 // key would wait for them.
 func (k *Keys) take(lines []line) {
 	for _, l := range lines {
-		all, none := slices.Contains(l.panes, ""), l.calls[0].action == "none"
-		k.unbind(func(at place) bool {
-			return all && at.keys == l.keys ||
-				!none && (all || slices.Contains(l.panes, at.pane)) && len(at.keys) > len(l.keys) &&
-					strings.HasPrefix(at.keys, l.keys)
+		all, none := slices.Contains(l.panes, ""), l.calls[0].Action == "none"
+		k.unbind(func(at Place) bool {
+			return all && at.Keys == l.keys ||
+				!none && (all || slices.Contains(l.panes, at.Pane)) && len(at.Keys) > len(l.keys) &&
+					strings.HasPrefix(at.Keys, l.keys)
 		})
 	}
 	for _, l := range lines {
 		for _, pane := range l.panes {
-			at := place{pane, l.keys}
-			k.unbind(func(old place) bool { return old == at })
-			if pane == "" && l.calls[0].action == "none" {
+			at := Place{pane, l.keys}
+			k.unbind(func(old Place) bool { return old == at })
+			if pane == "" && l.calls[0].Action == "none" {
 				continue
 			}
-			k.bound[at] = l.calls
-			k.order = append(k.order, at)
-		}
-		for _, s := range l.calls {
-			_, piped := pipeForm(s.words)
-			if a, _ := actionOf(s.action); len(l.panes) > 0 && (a.words == variadic || a.words == optional &&
-				len(piped) > 0) {
-				k.Commands = true
-			}
+			k.Bound[at] = l.calls
+			k.Order = append(k.Order, at)
 		}
 	}
 }
 
 // unbind removes bindings.
-func (k *Keys) unbind(which func(place) bool) {
-	k.order = slices.DeleteFunc(k.order, which)
-	maps.DeleteFunc(k.bound, func(at place, _ binding) bool { return which(at) })
+func (k *Keys) unbind(which func(Place) bool) {
+	k.Order = slices.DeleteFunc(k.Order, which)
+	maps.DeleteFunc(k.Bound, func(at Place, _ Binding) bool { return which(at) })
 }
 
-// here returns the name of the pane that has the keys, "" if there is none.
-func (k *Keys) here() string {
-	if k.pane == nil {
+// Here returns the name of the pane that has the keys, "" if there is none.
+func (k *Keys) Here() string {
+	if k.Pane == nil {
 		return ""
 	}
-	return k.pane()
+	return k.Pane()
 }
 
-// get returns the binding of keys in the present pane. The pane's own binding goes before the one
+// Get returns the binding of keys in the present pane. The pane's own binding goes before the one
 // for all panes.
-func (k *Keys) get(keys string) (b binding, ok bool) {
-	b, ok = k.bound[place{k.here(), keys}]
+func (k *Keys) Get(keys string) (b Binding, ok bool) {
+	b, ok = k.Bound[Place{k.Here(), keys}]
 	if !ok {
-		b, ok = k.bound[place{"", keys}]
+		b, ok = k.Bound[Place{"", keys}]
 	}
-	return b, ok && b[0].action != "none"
+	return b, ok && b[0].Action != "none"
 }
 
-// action returns the first action of a key, "" if it has none.
-func (k *Keys) action(name string) string {
-	if b, ok := k.get(name); ok {
-		return b[0].action
+// Action returns the first action of a key, "" if it has none.
+func (k *Keys) Action(name string) string {
+	if b, ok := k.Get(name); ok {
+		return b[0].Action
 	}
 	return ""
 }
 
-// of returns the keys of an action in the present pane for a message, or the action's name if it
+// Of returns the keys of an action in the present pane for a message, or the action's name if it
 // has no keys there.
-func (k *Keys) of(action string) string {
-	for _, pane := range []string{k.here(), ""} {
-		for _, at := range k.order {
-			if b, _ := k.get(at.keys); at.pane == pane && len(b) == 1 && b[0].action == action {
-				return at.keys
+func (k *Keys) Of(action string) string {
+	for _, pane := range []string{k.Here(), ""} {
+		for _, at := range k.Order {
+			if b, _ := k.Get(at.Keys); at.Pane == pane && len(b) == 1 && b[0].Action == action {
+				return at.Keys
 			}
 		}
 	}
 	return action
 }
 
-// begins reports whether keys are the beginning of a longer sequence. If they are bound in the
+// Begins reports whether keys are the beginning of a longer sequence. If they are bound in the
 // present pane, longer sequences for all panes do not count.
-func (k *Keys) begins(keys string) bool {
-	pane := k.here()
-	own := k.bound[place{pane, keys}]
-	for at := range k.bound {
-		if len(at.keys) > len(keys) && strings.HasPrefix(at.keys, keys) &&
-			(at.pane == pane || at.pane == "" && (own == nil || own[0].action == "none")) {
+func (k *Keys) Begins(keys string) bool {
+	pane := k.Here()
+	own := k.Bound[Place{pane, keys}]
+	for at := range k.Bound {
+		if len(at.Keys) > len(keys) && strings.HasPrefix(at.Keys, keys) &&
+			(at.Pane == pane || at.Pane == "" && (own == nil || own[0].Action == "none")) {
 			return true
 		}
 	}
 	return false
 }
 
-// named lists the keys that have names: in the library, and in the file of keys.
-var named = []struct{ library, file string }{
+// Named lists the keys that have names: in the library, and in the file of keys.
+var Named = []struct{ Library, File string }{
 	{"space", "space"}, {"enter", "enter"}, {"esc", "esc"}, {"tab", "tab"}, {"backspace", "backspace"},
 	{"up", "up"}, {"down", "down"}, {"left", "left"}, {"right", "right"},
 	{"home", "home"}, {"end", "end"}, {"pgup", "pageup"}, {"pgdown", "pagedown"}, {"insert", "insert"},
@@ -318,8 +309,8 @@ var named = []struct{ library, file string }{
 	{"f7", "f7"}, {"f8", "f8"}, {"f9", "f9"}, {"f10", "f10"}, {"f11", "f11"}, {"f12", "f12"},
 }
 
-// keyName converts the library's name of a key to the form of the file.
-func keyName(pressed string) string {
+// KeyName converts the library's name of a key to the form of the file.
+func KeyName(pressed string) string {
 	mods := ""
 	rest := pressed
 	for {
@@ -334,9 +325,9 @@ func keyName(pressed string) string {
 			break
 		}
 	}
-	for _, n := range named {
-		if n.library == rest {
-			return "<" + mods + n.file + ">"
+	for _, n := range Named {
+		if n.Library == rest {
+			return "<" + mods + n.File + ">"
 		}
 	}
 	if mods != "" || utf8.RuneCountInString(rest) > 1 {
@@ -345,9 +336,9 @@ func keyName(pressed string) string {
 	return rest
 }
 
-// canonical converts keys of a file to the form of keyName: the case of names, and the order of
+// Canonical converts keys of a file to the form of keyName: the case of names, and the order of
 // modifiers, may differ in the file.
-func canonical(keys string) (string, error) {
+func Canonical(keys string) (string, error) {
 	var b strings.Builder
 	for rest := keys; rest != ""; {
 		if rest[0] != '<' {
@@ -375,12 +366,10 @@ func canonical(keys string) (string, error) {
 			mods[m] = true
 			name = name[2:]
 		}
-		valid := slices.ContainsFunc(named, func(n struct {
-			library,
-			file string
-		}) bool {
-			return n.file == strings.ToLower(name)
-		})
+		valid := false
+		for _, n := range Named {
+			valid = valid || n.File == strings.ToLower(name)
+		}
 		switch {
 		case valid:
 			name = strings.ToLower(name)

@@ -1,4 +1,6 @@
-package tui
+// Package cells knows how text looks on the screen: how wide it is, which characters all terminals draw in
+// the same way, and the styles that the user has chosen.
+package cells
 
 import (
 	"strings"
@@ -63,8 +65,8 @@ func plain(s string) string {
 	return b.String()
 }
 
-// fit cuts or pads plain text to exactly width columns.
-func fit(s string, width int) string {
+// Fit cuts or pads plain text to exactly width columns.
+func Fit(s string, width int) string {
 	// A character has at most maxMarks accents, so a prefix is enough; measuring all of a
 	// long text would be slow.
 	if limit := 16*width + 64; len(s) > limit {
@@ -76,9 +78,9 @@ func fit(s string, width int) string {
 	return termsafe.Pad(s, width)
 }
 
-// ends shortens plain text to at most width columns. It cuts out the middle, because errors
+// Ends shortens plain text to at most width columns. It cuts out the middle, because errors
 // end with their reason.
-func ends(s string, width int) string {
+func Ends(s string, width int) string {
 	if len(s) <= width || termsafe.Width(s) <= width || width < 3 {
 		return s
 	}
@@ -94,8 +96,8 @@ func ends(s string, width int) string {
 	return string(runes[:from]) + "…" + string(runes[to:])
 }
 
-// breakLines makes each line of text plain, and breaks lines longer than width columns.
-func breakLines(text string, width int) []string {
+// BreakLines makes each line of text plain, and breaks lines longer than width columns.
+func BreakLines(text string, width int) []string {
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		line = Plain(strings.ReplaceAll(line, "\t", "    "))
@@ -118,4 +120,23 @@ func breakLines(text string, width int) []string {
 		out = append(out, line)
 	}
 	return out
+}
+
+// Window returns the index of the first visible line in a pane of the given height: y, or the
+// nearest index with which line at is visible. n is the number of all lines.
+func Window(y, at, n, height int) int {
+	y = max(min(y, at), at-height+1)
+	return max(0, min(y, n-height))
+}
+
+// Wrap returns an index of n lines, the last before the first.
+func Wrap(i, n int) int { return (i%n + n) % n }
+
+// CursorMark returns the first column of a line. It marks the cursor without styles, for
+// example for screen readers.
+func CursorMark(here bool) string {
+	if here {
+		return ">"
+	}
+	return " "
 }

@@ -1,4 +1,4 @@
-package tui
+package cells
 
 import (
 	"os"
@@ -64,10 +64,10 @@ func FuzzPlain(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, width int) {
 		width = max(1, min(width, 300))
 		p := Plain(s)
-		if got := termsafe.Width(fit(p, width)); got != width {
+		if got := termsafe.Width(Fit(p, width)); got != width {
 			t.Fatalf("%q fit to %d has %d", s, width, got)
 		}
-		for _, line := range breakLines(s, max(2, width)) {
+		for _, line := range BreakLines(s, max(2, width)) {
 			if termsafe.Width(line) > max(2, width) {
 				t.Fatalf("%q broken to %d: %q", s, width, line)
 			}
@@ -88,14 +88,14 @@ func TestEnds(t *testing.T) {
 		{"short", 5, "short"},
 		{"日本語の本を読む人", 9, "日本…む人"},
 	} {
-		got := ends(c.text, c.width)
+		got := Ends(c.text, c.width)
 		if got != c.want || termsafe.Width(got) > c.width {
 			t.Errorf("%q, not %q", got, c.want)
 		}
 	}
 	long := "rename " + strings.Repeat("/very", 2000) + ": read-only file system"
 	for width := 3; width < 200; width++ {
-		if got := ends(long, width); termsafe.Width(got) != width || width > 50 && !strings.HasSuffix(got, ": read-only file system") || width > 30 && !strings.HasPrefix(got, "rename ") {
+		if got := Ends(long, width); termsafe.Width(got) != width || width > 50 && !strings.HasSuffix(got, ": read-only file system") || width > 30 && !strings.HasPrefix(got, "rename ") {
 			t.Fatalf("%d: %q", width, got)
 		}
 	}

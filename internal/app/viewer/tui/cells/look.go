@@ -1,4 +1,4 @@
-package tui
+package cells
 
 import (
 	"bytes"
@@ -16,27 +16,36 @@ import (
 //go:embed looks
 var looks embed.FS
 
-// themes are the names of the themes that ship, in the order of the key.
-var themes = []string{"default", "dark", "light"}
+// Themes are the names of the themes that ship, in the order of the key.
+var Themes = []string{"default", "dark", "light"}
 
-// style is how an element of the screen looks.
-type style uint8
+// Layouts are the names of the arrangements of panes, in the order of the key.
+var Layouts = []string{AutoLayout, "two", "three", StackedLayout}
+
+// Layouts that are not only columns.
+const (
+	AutoLayout    = "auto"    // as many columns as there is room for
+	StackedLayout = "stacked" // the list above the entry
+)
+
+// Style is how an element of the screen looks.
+type Style uint8
 
 // The elements of the screen that have a style.
 const (
-	plainStyle style = iota
-	titleStyle       // the title of the pane with the focus
-	titleAway        // the titles of the other panes
-	cursorHere       // the line of the cursor in the pane that has the focus
-	cursorAway       // the line of the cursor in the other panes
-	unreadText
-	feedStyle
-	flagText
-	dimText
-	badText
-	linkText
-	matchText // a match of a search in an entry
-	matchHere // the match that the cursor of the search is on
+	PlainStyle Style = iota
+	TitleStyle       // the title of the pane with the focus
+	TitleAway        // the titles of the other panes
+	CursorHere       // the line of the cursor in the pane that has the focus
+	CursorAway       // the line of the cursor in the other panes
+	UnreadText
+	FeedStyle
+	FlagText
+	DimText
+	BadText
+	LinkText
+	MatchText // a match of a search in an entry
+	MatchHere // the match that the cursor of the search is on
 	styleCount
 )
 
@@ -56,9 +65,9 @@ type colour struct {
 
 // Look is the look of the screen: a theme with the user's changes, and a layout.
 type Look struct {
-	theme, layout string
+	Theme, Layout string
 	own           colours
-	sgr           [styleCount]string // the parameters of SGR for the theme in use
+	Sgr           [styleCount]string // the parameters of SGR for the theme in use
 	// Errs are the errors of invalid lines, which are ignored.
 	Errs []error
 }
@@ -71,19 +80,19 @@ type Look struct {
 //	layout auto|two|three|stacked
 //	color ELEMENT STYLE…           for example: color unread bold bright-white on #202020
 func ParseLook(name string, text []byte) *Look {
-	l := &Look{theme: themes[0]}
+	l := &Look{Theme: Themes[0]}
 	number := 0
 	for raw := range bytes.Lines(text) {
 		number++
-		if err := l.line(strings.Trim(string(raw), "\r\n")); err != nil {
+		if err := l.Line(strings.Trim(string(raw), "\r\n")); err != nil {
 			l.Errs = append(l.Errs, fmt.Errorf("%s, line %d: %w", name, number, err))
 		}
 	}
 	return l
 }
 
-// line parses a line.
-func (l *Look) line(s string) error {
+// Line parses a line.
+func (l *Look) Line(s string) error {
 	if !utf8.ValidString(s) {
 		return errors.New("the line is not UTF-8")
 	}
@@ -93,15 +102,15 @@ func (l *Look) line(s string) error {
 	}
 	switch {
 	case words[0] == "theme" && len(words) == 2:
-		if !slices.Contains(themes, words[1]) {
-			return fmt.Errorf("there is no theme %q; there are %s", words[1], strings.Join(themes, ", "))
+		if !slices.Contains(Themes, words[1]) {
+			return fmt.Errorf("there is no theme %q; there are %s", words[1], strings.Join(Themes, ", "))
 		}
-		l.theme = words[1]
+		l.Theme = words[1]
 	case words[0] == "layout" && len(words) == 2:
-		if !slices.Contains(layouts, words[1]) {
-			return fmt.Errorf("there is no layout %q; there are %s", words[1], strings.Join(layouts, ", "))
+		if !slices.Contains(Layouts, words[1]) {
+			return fmt.Errorf("there is no layout %q; there are %s", words[1], strings.Join(Layouts, ", "))
 		}
-		l.layout = words[1]
+		l.Layout = words[1]
 	case words[0] == "color" && len(words) > 2:
 		return l.own.parse(words[1:])
 	default:
@@ -173,15 +182,15 @@ func inkOf(word string, on bool) (sgr string, ok bool) {
 	return "", false
 }
 
-// use sets the styles of a theme, with the user's changes. Without colours, an element has the
+// Use sets the styles of a theme, with the user's changes. Without colours, an element has the
 // attributes of the user's style, or else those of the default theme.
-func (l *Look) use(theme string, noColor bool) {
-	if !slices.Contains(themes, theme) {
-		theme = l.theme
+func (l *Look) Use(theme string, noColor bool) {
+	if !slices.Contains(Themes, theme) {
+		theme = l.Theme
 	}
-	l.theme = theme
+	l.Theme = theme
 	if noColor {
-		theme = themes[0]
+		theme = Themes[0]
 	}
 	text, _ := looks.ReadFile("looks/" + theme) // embedded, so it cannot fail
 	base := ParseLook("", text).own
@@ -193,6 +202,17 @@ func (l *Look) use(theme string, noColor bool) {
 		if noColor {
 			c.inks = nil
 		}
-		l.sgr[i] = strings.Join(slices.Concat(c.attributes, c.inks), ";")
+		l.Sgr[i] = strings.Join(slices.Concat(c.attributes, c.inks), ";")
 	}
 }
+
+// Paint returns text in a style.
+func (l *Look) Paint(s Style, text string) string {
+	if l.Sgr[s] == "" || text == "" {
+		return text
+	}
+	return l.Begin(s) + text + "\x1b[m"
+}
+
+// Begin returns the control sequence that begins a style.
+func (l *Look) Begin(s Style) string { return "\x1b[" + l.Sgr[s] + "m" }

@@ -1,4 +1,4 @@
-package tui
+package cells
 
 import (
 	"slices"
@@ -41,45 +41,26 @@ func TestParseLook(t *testing.T) {
 func TestThemes(t *testing.T) {
 	l := ParseLook("look", []byte("color unread 12\ncolor feed red on #102030 bold\ncolor link none\n"))
 	seen := map[string]bool{}
-	for _, theme := range themes {
+	for _, theme := range Themes {
 		base := ParseLook("look", nil)
-		base.use(theme, false)
-		for i, sgr := range base.sgr {
+		base.Use(theme, false)
+		for i, sgr := range base.Sgr {
 			if sgr == "" && i > 0 {
 				t.Errorf("%s: no style of %s", theme, elements[i])
 			}
 		}
-		seen[base.sgr[cursorHere]+base.sgr[badText]] = true
-		l.use(theme, false)
-		if got := l.sgr[unreadText] + " " + l.sgr[feedStyle] + " " + l.sgr[linkText] + " " + l.sgr[cursorHere]; got != "38;5;12 1;31;48;2;16;32;48  "+base.sgr[cursorHere] {
+		seen[base.Sgr[CursorHere]+base.Sgr[BadText]] = true
+		l.Use(theme, false)
+		if got := l.Sgr[UnreadText] + " " + l.Sgr[FeedStyle] + " " + l.Sgr[LinkText] + " " + l.Sgr[CursorHere]; got != "38;5;12 1;31;48;2;16;32;48  "+base.Sgr[CursorHere] {
 			t.Errorf("%s: %s", theme, got)
 		}
-		l.use(theme, true)
-		if got := l.sgr[unreadText] + " " + l.sgr[feedStyle] + " " + l.sgr[badText] + " " + l.sgr[cursorHere] + " " + l.sgr[flagText]; got != "1 1 1 7 " {
+		l.Use(theme, true)
+		if got := l.Sgr[UnreadText] + " " + l.Sgr[FeedStyle] + " " + l.Sgr[BadText] + " " + l.Sgr[CursorHere] + " " + l.Sgr[FlagText]; got != "1 1 1 7 " {
 			t.Errorf("%s without colours: %s", theme, got)
 		}
 	}
-	if len(seen) != len(themes) {
+	if len(seen) != len(Themes) {
 		t.Errorf("%d different themes", len(seen))
-	}
-}
-
-// A theme from the key stays when the file of the look is read again.
-func TestReload(t *testing.T) {
-	d := newMemory(3)
-	close(d.gate)
-	k := newDesk(t, d, 80, 24)
-	k.await("Title 02")
-	k.o.Look = ParseLook("look", []byte("color unread 12\n"))
-	k.o.Look.use("", false)
-	k.press("T")
-	if k.o.Look.theme != "dark" || k.o.Screen.Get("theme") != "dark" || k.o.Look.sgr[unreadText] != "38;5;12" {
-		t.Error(k.o.Look.theme)
-	}
-	k.press("R")
-	k.until("the file of the look", func() bool { return k.o.Look.sgr[unreadText] != "38;5;12" })
-	if k.o.Look.theme != "dark" {
-		t.Error(k.o.Look.theme)
 	}
 }
 
@@ -91,16 +72,16 @@ func FuzzParseLook(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		l := ParseLook("look", text)
-		for _, theme := range themes {
-			l.use(theme, false)
-			for _, sgr := range l.sgr {
+		for _, theme := range Themes {
+			l.Use(theme, false)
+			for _, sgr := range l.Sgr {
 				if strings.Trim(sgr, "0123456789;") != "" {
 					t.Fatalf("%q", sgr)
 				}
 			}
 		}
-		if !slices.Contains(themes, l.theme) || l.layout != "" && !slices.Contains(layouts, l.layout) {
-			t.Fatalf("%q %q", l.theme, l.layout)
+		if !slices.Contains(Themes, l.Theme) || l.Layout != "" && !slices.Contains(Layouts, l.Layout) {
+			t.Fatalf("%q %q", l.Theme, l.Layout)
 		}
 	})
 }
