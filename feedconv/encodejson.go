@@ -164,7 +164,7 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 		out.Categories = append(out.Categories, jsonTermOut(c))
 	}
 	for _, l := range e.Links {
-		out.Links = append(out.Links, jsonLinkOut{l.Rel, l.URL, l.Type, l.Title})
+		out.Links = append(out.Links, jsonLinkOut(l))
 	}
 	for _, r := range e.InReplyTo {
 		out.InReplyTo = append(out.InReplyTo, jsonReplyTo(r))

@@ -192,7 +192,7 @@ func TestNewsboatMoves(t *testing.T) {
 	}
 	urls += `"query:Unread tech:unread = \"yes\" and tags # \"tech\""` + "\n" + `"query:Sevens:title =~ \"\\<7$\""` + "\n" + `"query:Busy:unread_count > 3"` + "\n"
 	queries := map[string]string{ // that newsboat and lektor evaluate alike
-		"Plants": `unread = \"yes\" and tags # \"science/plants\"`, "Flagged": `flags =~ \"F\"`, "Letters": `flags # \"k\" or flags # \"F\"`, "Not flagged": `tags # \"science/plants\" and flags !~ \"F\"`,
+		"Plants": `unread = \"yes\" and tags # \"science/plants\"`, "Flagged": `flags =~ \"F\"`, "Letters": `flags =~ \"k\" or flags =~ \"F\"`, "Not flagged": `tags # \"science/plants\" and flags !~ \"F\"`,
 		"Old": `age > 30 and tags # \"science/plants\"`, "Young": `age <= 30 and title =~ \"Aged\"`, "Between": `age between 29:31`, "Word": `title # \"Aged\"`,
 	}
 	for _, name := range slices.Sorted(maps.Keys(queries)) {

@@ -144,11 +144,8 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 		err = fmt.Errorf("%s: not subscribed: %w", feedurl.Public(a.URL), err)
 		fallthrough
 	case err != nil:
-		var several *SeveralError
-		if o.Steps && errors.As(err, &several) {
-			for _, l := range several.Feeds {
-				fmt.Fprintf(s.Out, "feed\t%s\t%s\n", termsafe.Line(l.URL), termsafe.Line(l.Title))
-			}
+		if o.Steps {
+			printChoices(s, err)
 		}
 		s.Report.Print(addHint(err))
 		return Added{}
@@ -164,15 +161,29 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 	if fetched {
 		line += ", " + humanize.Count(a.Summary.New+a.Summary.Updated, "entry")
 	}
+	o.done(s, line)
+	if fetched && !o.History && history.Of(r.Dir, a.Hash).Linked().Prev != "" {
+		s.Report.Info("%s: it has archives; lektor-fetch history fetches them", feedurl.Public(a.URL))
+	}
+	return a
+}
+
+// done says what was done.
+func (o AddOptions) done(s *cmdline.Streams, line string) {
 	if o.Steps {
 		fmt.Fprintf(s.Out, "done\t%s\n", termsafe.Line(line))
 	} else {
 		s.Report.Info("%s", line)
 	}
-	if fetched && !o.History && history.Of(r.Dir, a.Hash).Linked().Prev != "" {
-		s.Report.Info("%s: it has archives; lektor-fetch history fetches them", feedurl.Public(a.URL))
+}
+
+// printChoices prints the feeds of a page, if an error says that it has several.
+func printChoices(s *cmdline.Streams, err error) {
+	if several, ok := errors.AsType[*SeveralError](err); ok {
+		for _, l := range several.Feeds {
+			fmt.Fprintf(s.Out, "feed\t%s\t%s\n", termsafe.Line(l.URL), termsafe.Line(l.Title))
+		}
 	}
-	return a
 }
 
 // check checks the options before any request is made.

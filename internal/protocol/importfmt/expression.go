@@ -117,43 +117,70 @@ var texts = map[string]struct{ key, has string }{
 
 // comparison returns the term for a comparison, which the caller negates unless the attribute is
 // unread. The operator is =, ~, #, <, <=, >, >= or between.
-func comparison(attribute, op, value string, negated bool) (string, error) {
-	text := texts[attribute]
-	quoted := strings.ReplaceAll(regexp.QuoteMeta(value), "/", `\/`) // case counts
-	kind := strings.Trim(value, "^./*")
+func comparison(attribute, op, value string, negated bool) (term string, err error) {
+	switch attribute {
+	case "unread":
+		if op == "=" && (value == "yes" || value == "no") {
+			term = "is:unread"
+			if negated == (value == "yes") {
+				term = "is:read"
+			}
+		}
+	case "tags":
+		if op == "#" {
+			term = "folder:" + quote(tagFolder(value))
+		}
+	case "rssurl":
+		if op == "=" && strings.Contains(value, "://") {
+			term = "feed:" + quote(value)
+		}
+	case "flags":
+		term = flag(op, value)
+	case "age":
+		if term = age(op, value); negated && strings.Contains(term, " ") {
+			term = "(" + term + ")"
+		}
+	default:
+		term, err = textual(attribute, op, value)
+	}
+	if term == "" && err == nil {
+		err = errors.New("it has no equivalent in lektor-query(7)")
+	}
+	return term, err
+}
+
+// flag returns the term for a comparison of flags with one letter, "" if there is none.
+func flag(op, value string) string {
 	switch {
-	case attribute == "unread" && op == "=" && (value == "yes" || value == "no"):
-		if negated == (value == "yes") {
-			return "is:read", nil
-		}
-		return "is:unread", nil
-	case attribute == "tags" && op == "#":
-		return "folder:" + quote(tagFolder(value)), nil
-	case attribute == "rssurl" && op == "=" && strings.Contains(value, "://"):
-		return "feed:" + quote(value), nil
-	case attribute == "flags" && (op == "#" || op == "~") && value == "F":
-		return "is:flagged", nil
-	case attribute == "flags" && (op == "#" || op == "~") && len(value) == 1 && value[0] >= 'a' && value[0] <= 'z':
-		return "flag:" + value, nil
-	case attribute == "age":
-		if term := age(op, value); negated && strings.Contains(term, " ") {
-			return "(" + term + ")", nil
-		} else if term != "" {
-			return term, nil
-		}
+	case op != "#" && op != "~" || len(value) != 1:
+	case value == "F":
+		return "is:flagged"
+	case value[0] >= 'a' && value[0] <= 'z':
+		return "flag:" + value
+	}
+	return ""
+}
+
+// textual returns the term for a comparison of a text, "" if there is none.
+func textual(attribute, op, value string) (string, error) {
+	text := texts[attribute]
+	kind := strings.Trim(value, "^./*")
+	quoted := strings.ReplaceAll(regexp.QuoteMeta(value), "/", `\/`) // case counts
+	switch {
 	case op == "=" && value == "" && text.has != "":
 		return "not:has:" + text.has, nil
 	case attribute == "enclosure_type" && op == "~" && (kind == "audio" || kind == "video" || kind == "image"):
 		return "has:" + kind, nil
-	case op == "~" && text.key != "":
+	case text.key == "":
+	case op == "~":
 		re, err := slashed(value)
 		return text.key + ":" + re, err
-	case op == "#" && text.key != "" && value != "" && !strings.Contains(value, " "): // a word between spaces
+	case op == "#" && value != "" && !strings.Contains(value, " "): // a word between spaces
 		return text.key + ":/(^| )" + quoted + "( |$)/", nil
-	case op == "=" && text.key != "" && value != "" && attribute != "content":
+	case op == "=" && value != "" && attribute != "content":
 		return text.key + ":/^" + quoted + "$/", nil
 	}
-	return "", errors.New("it has no equivalent in lektor-query(7)")
+	return "", nil
 }
 
 // age returns the terms for a comparison of the age of an entry, which newsboat counts in whole days,

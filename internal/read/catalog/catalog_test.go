@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -305,8 +306,8 @@ func TestParts(t *testing.T) {
 				w.step()
 			}
 			first := w.feed()
-			n := 0
-			s, err := w.c.Part(t.Context(), Part{First: map[string]bool{first: true}, Enough: func(int) bool { n++; return n > 1 }})
+			var n atomic.Int32 // feeds are read by several goroutines
+			s, err := w.c.Part(t.Context(), Part{First: map[string]bool{first: true}, Enough: func(int) bool { return n.Add(1) > 1 }})
 			w.must(err)
 			refs, _ := w.dir.List(t.Context(), lektordir.ListOptions{Feeds: []string{first}})
 			if f := s.Feed(first); f != nil && !slices.Equal(f.Entries(), refs) || f == nil && len(refs) > 0 {
