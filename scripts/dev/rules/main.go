@@ -127,18 +127,20 @@ var siblings = map[string][]string{
 	"internal/app/viewer/tui/texts":    nil,
 	"internal/app/viewer/tui/terminal": {"tui/cells"},
 	"internal/app/viewer/tui/part":     {"tui/keys", "tui/texts"},
+	"internal/app/viewer/tui/tree":     {"tui/cells", "tui/part", "tui/texts"},
+	"internal/app/viewer/tui/list":     {"tui/cells", "tui/part", "tui/tree"},
 	"internal/app/viewer/tui/prompt":   {"tui/cells", "tui/keys", "tui/part"},
 	"internal/app/viewer/tui/page":     {"tui/cells", "tui/keys", "tui/part", "tui/terminal"},
 	"internal/app/viewer/tui/work":     {"tui/cells", "tui/keys", "tui/part"},
-	"internal/app/viewer/tui": {"tui/cells", "tui/keys", "tui/page", "tui/part", "tui/prompt", "tui/terminal",
-		"tui/texts", "tui/work"},
+	"internal/app/viewer/tui": {"tui/cells", "tui/keys", "tui/list", "tui/page", "tui/part", "tui/prompt",
+		"tui/terminal", "tui/texts", "tui/tree", "tui/work"},
 	"internal/app/viewer/undo":    {"session"},
 	"internal/app/viewer/publish": {"session"},
 	"internal/app/viewer/save":    {"session"},
 	"internal/app/viewer/rules":   {"session", "external"},
 	"internal/app/viewer":         {"session", "external", "rules"},
 	"internal/app/viewer/fullscreen": {"session", "external", "save", "undo", "tui", "tui/cells", "tui/keys",
-		"tui/page", "tui/work", ""},
+		"tui/list", "tui/page", "tui/tree", "tui/work", ""},
 }
 
 // beneath are the packages on which lektordir is built. viewers are the packages that use a

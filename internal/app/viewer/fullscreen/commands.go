@@ -16,8 +16,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/external"
-	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	command "github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -130,12 +130,12 @@ func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error)
 // savedDir holds the saved queries, a file each.
 const savedDir = "etc/view/query"
 
-func (l *diskAdapter) Saved(context.Context) ([]tui.Saved, error) {
+func (l *diskAdapter) Saved(context.Context) ([]tree.Saved, error) {
 	list, err := entrystore.SavedQueries(l.dir.Path())
-	var all []tui.Saved
+	var all []tree.Saved
 	for _, q := range list {
 		text, _ := entrystore.SavedIn(l.dir.Path())(q.Name)
-		all = append(all, tui.Saved{Name: q.Name, Text: string(text), Err: q.Err})
+		all = append(all, tree.Saved{Name: q.Name, Text: string(text), Err: q.Err})
 	}
 	return all, err
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -87,7 +89,7 @@ func (l *diskAdapter) index() *index.Index {
 }
 
 // Overview returns the overview of the index, nil if there is no index.
-func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
+func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tree.Overview, error) {
 	if !l.index().Exists() {
 		return nil, nil
 	}
@@ -95,9 +97,9 @@ func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, 
 	if overview == nil {
 		return nil, err
 	}
-	o := &tui.Overview{Counts: overview.Feeds}
+	o := &tree.Overview{Counts: overview.Feeds}
 	for _, r := range overview.Newest {
-		o.Newest = append(o.Newest, tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(r)})
+		o.Newest = append(o.Newest, tree.Listed{Ref: r.Ref, Date: r.Date(), Title: titleOf(r)})
 	}
 	return o, nil
 }
@@ -125,24 +127,24 @@ func (l *diskAdapter) Await(ctx context.Context) {
 	}
 }
 
-// rowOf returns the row of an entry.
-func rowOf(r *entrystore.Record) tui.Row {
-	return tui.Row{Title: cells.Plain(termsafe.Brief(r.Title()))}
+// titleOf returns the title of an entry.
+func titleOf(r *entrystore.Record) string {
+	return cells.Plain(termsafe.Brief(r.Title()))
 }
 
-func (l *diskAdapter) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row {
+func (l *diskAdapter) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	s := l.store()
-	rows := make([]tui.Row, len(refs))
+	rows := make([]string, len(refs))
 	_ = workers.ForEach(ctx, len(refs), func(i int) {
-		rows[i] = rowOf(s.Record(refs[i]))
+		rows[i] = titleOf(s.Record(refs[i]))
 	})
 	return rows
 }
 
-func (l *diskAdapter) Query(_ context.Context, text string) (tui.Query, error) {
+func (l *diskAdapter) Query(_ context.Context, text string) (list.Query, error) {
 	q, err := l.parse(text)
 	if err != nil {
-		return tui.Query{}, err
+		return list.Query{}, err
 	}
 	m := q.Bind(l.clock())
 	find := func(ctx context.Context) ([]lektordir.Ref, bool) {
@@ -165,7 +167,7 @@ func (l *diskAdapter) Query(_ context.Context, text string) (tui.Query, error) {
 		})
 		return yes
 	}
-	return tui.Query{State: q.MentionsState(), Find: find, Match: match}, nil
+	return list.Query{State: q.MentionsState(), Find: find, Match: match}, nil
 }
 
 // fewEntries is the number of entries whose links can be read while a person waits.

@@ -112,7 +112,7 @@ func TestOverview(t *testing.T) {
 			t.Fatalf("%d", len(o.Newest))
 		}
 		for i, e := range o.Newest {
-			if e.Ref != want[i].ref || !e.Date.Equal(want[i].date) || !reflect.DeepEqual(e.Row, l.Rows(ctx, []lektordir.Ref{e.Ref})[0]) {
+			if e.Ref != want[i].ref || !e.Date.Equal(want[i].date) || !reflect.DeepEqual(e.Title, l.Titles(ctx, []lektordir.Ref{e.Ref})[0]) {
 				t.Errorf("%d: %v, not %v", i, e, want[i])
 			}
 		}

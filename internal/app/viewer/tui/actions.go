@@ -9,9 +9,11 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/lektordir"
@@ -56,7 +58,7 @@ func inBrowser(f func(*browser, part.Given) part.Effects) does {
 	return func(m *model, g part.Given) part.Effects { return f(&m.browser, g) }
 }
 
-func inList(f func(*list, part.Given) part.Effects) does {
+func inList(f func(*list.List, part.Given) part.Effects) does {
 	return func(m *model, g part.Given) part.Effects { return f(&m.browser.list, g) }
 }
 
@@ -107,9 +109,9 @@ func toggle(flag byte) does {
 }
 
 // chooseNode returns an action that opens a menu of the nodes of a kind.
-func chooseNode(title string, kind nodeKind) does {
+func chooseNode(title string, kind tree.Kind) does {
 	return func(m *model, _ part.Given) part.Effects {
-		return m.browser.tree.menu(title, kind, m.browser.listNode)
+		return m.browser.tree.Menu(title, kind, m.browser.listNode)
 	}
 }
 
@@ -214,7 +216,7 @@ func entryActions() []action {
 		{"toggle-flagged", 0, "flagged or not", "mark --set F, --clear F", anEntry, toggle('F')},
 		{"flags", 1, "set and clear flags: +Fa-S", "mark --set Fa --clear S", anEntry, inBrowser((*browser).setFlags)},
 		{"read-all", 0, "mark all that is listed as read; in All and in folders after a question",
-			"ls -o path QUERY | mark --set S -", complete, inList((*list).readAll)},
+			"ls -o path QUERY | mark --set S -", complete, inList((*list.List).ReadAll)},
 		{"trash", 0, "mark as trashed", "rm", anEntry, inBrowser((*browser).trash)},
 		{"undo", 0, "take back the last command", "undo", 0, inWork((*work.Work).TakeBack)},
 		{"browser", 0, "open the entry in the browser; with N, its link N", "open --keep, open --keep --link N", 0,
@@ -254,8 +256,9 @@ func listActions() []action {
 	return []action{
 		{"search", 1, "search in the list while you type (lektor-query(7)); in an entry: for a text", "ls -a QUERY", 0,
 			inBrowser((*browser).search)},
-		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", 0, inList((*list).save)},
-		{"all", 0, "list read entries too, or unread entries only", "ls -a", 0, inList((*list).toggleAll)},
+		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", 0,
+			inList((*list.List).Save)},
+		{"all", 0, "list read entries too, or unread entries only", "ls -a", 0, inList((*list.List).ToggleAll)},
 		{"reload", 0, "read everything anew", "", 0, inReader((*model).reload)},
 		{"messages", 0, "all messages as a whole: of the last line, and of fetches", "lektor-fetch ls --broken", 0,
 			inPrompt((*prompt.Prompt).ShowMessages)},
@@ -268,7 +271,7 @@ func listActions() []action {
 			"ls --sort title, ls --sort -date", feeds, inBrowser((*browser).sortBy)},
 		{"hide-read", 0, "hide feeds and folders with nothing unread, or show them, in the folder of the cursor",
 			"count --by feed", feeds,
-			func(m *model, g part.Given) part.Effects { return m.browser.tree.hideRead(g) }},
+			func(m *model, g part.Given) part.Effects { return m.browser.tree.HideRead(g) }},
 	}
 }
 
@@ -280,9 +283,9 @@ func lookActions() []action {
 		{"layout", 1, "the next layout: auto, two, three or stacked", "", 0, inLook((*appearance).nextLayout)},
 		{"theme", 1, "the next theme: default, dark or light", "", 0, inLook((*appearance).nextTheme)},
 		{"color", variadic, "set a color for now, as a line of etc/view/look", "", 0, inLook((*appearance).typeLine)},
-		{"folders", 0, "choose a folder from a menu", "ls folder:NAME", 0, chooseNode("the folders", folderNode)},
+		{"folders", 0, "choose a folder from a menu", "ls folder:NAME", 0, chooseNode("the folders", tree.FolderNode)},
 		{"queries", 0, "choose a saved query from a menu", "ls query:NAME", 0,
-			chooseNode("the saved queries", savedNode)},
+			chooseNode("the saved queries", tree.SavedNode)},
 	}
 }
 
@@ -310,9 +313,9 @@ func lineActions() []action {
 		{"command", 0, "type an action, a command of lektor-view, or the number of a line", "", 0,
 			func(m *model, _ part.Given) part.Effects { return m.line.ask() }},
 		{"read-above", 0, "mark all entries above the cursor as read", "mark --set S", complete,
-			inList((*list).readAbove)},
+			inList((*list.List).ReadAbove)},
 		{"read-node", 0, "mark all entries of the folder or feed as read, after a question",
-			"ls -o path QUERY | mark --set S -", entries, inList((*list).readNode)},
+			"ls -o path QUERY | mark --set S -", entries, inList((*list.List).ReadNode)},
 		{"random-unread", 0, "to an unread entry of the list, at random", "ls --sort random", 0,
 			inBrowser((*browser).random)},
 		{"open-all", 0, "open the listed unread entries in the browser, after a question",
@@ -341,11 +344,11 @@ func (m *model) resolve(a action, c keys.Call) (g part.Given, ok bool, refusal p
 		return g, false, m.Fail(m.o.NoFetcher)
 	case has(commands) && m.o.NoCommands != nil:
 		return g, false, m.Fail(m.o.NoCommands)
-	case has(feeds) && b.tree.snapshot == nil, has(entries) && (b.tree.snapshot == nil || b.tree.snapshot.partial):
+	case has(feeds) && b.tree.Snapshot == nil, has(entries) && (b.tree.Snapshot == nil || b.tree.Snapshot.Partial):
 		return g, false, m.Say("the entries are not read yet")
-	case has(complete) && !b.list.complete,
-		has(anEntry|maybeEntry|aFeed|current) && b.focus == keys.ListPane && b.list.outdated():
-		return g, false, b.list.incomplete()
+	case has(complete) && !b.list.Complete,
+		has(anEntry|maybeEntry|aFeed|current) && b.focus == keys.ListPane && b.list.Outdated():
+		return g, false, b.list.Incomplete()
 	case has(aPage) && (b.focus != keys.PagePane || !b.page.Open() || b.page.Err != nil):
 		return g, false, m.Say("open an entry first")
 	case has(aPage) && b.page.Entry == nil:

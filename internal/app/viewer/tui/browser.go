@@ -6,8 +6,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
@@ -17,8 +19,8 @@ import (
 type browser struct {
 	*part.Env
 	layout
-	tree  tree
-	list  list
+	tree  tree.Tree
+	list  list.List
 	page  page.Page
 	marks *work.Queue // pending changes; entries are shown as they will be after these
 	// advance moves the cursor to the next entry after marking one.
@@ -26,9 +28,9 @@ type browser struct {
 }
 
 // choose moves the cursor to a node and lists its entries.
-func (b *browser) choose(of id) part.Effects {
-	b.tree.choose(of)
-	return b.list.choose(of)
+func (b *browser) choose(of tree.ID) part.Effects {
+	b.tree.Choose(of)
+	return b.list.Choose(of)
 }
 
 // chosen returns the entry that a key works on: the open entry, or the one under the cursor of
@@ -38,17 +40,17 @@ func (b *browser) chosen() (lektordir.Ref, bool) {
 	case keys.PagePane:
 		return b.marks.Now(b.page.Ref), b.page.Open()
 	case keys.ListPane:
-		return b.list.current()
+		return b.list.Current()
 	}
 	return lektordir.Ref{}, false
 }
 
 // chosenNode returns the node under the cursor of the tree, or in the other panes the listed one.
-func (b *browser) chosenNode() id {
+func (b *browser) chosenNode() tree.ID {
 	if b.focus == keys.FeedsPane {
-		return b.tree.current()
+		return b.tree.Current()
 	}
-	return b.list.spec.of
+	return b.list.Spec.Of
 }
 
 // chosenFeed returns the hash of the feed that a key works on, "" if there is none: the feed under the
@@ -57,29 +59,29 @@ func (b *browser) chosenFeed() string {
 	if ref, ok := b.chosen(); ok {
 		return ref.Feed
 	}
-	if of := b.chosenNode(); of.kind == feedNode {
-		return of.name
+	if of := b.chosenNode(); of.Kind == tree.FeedNode {
+		return of.Name
 	}
 	return ""
 }
 
 // chosenFolder returns the folder that a key works on: the one under the cursor, or one with the
 // feed under the cursor. ok is false if there is none.
-func (b *browser) chosenFolder() (folder id, ok bool) {
+func (b *browser) chosenFolder() (folder tree.ID, ok bool) {
 	of := b.chosenNode()
 	switch {
-	case of.kind == folderNode:
+	case of.Kind == tree.FolderNode:
 		return of, true
-	case of.kind == feedNode && of.in != "":
-		return id{kind: folderNode, name: of.in}, true
-	case b.tree.snapshot == nil:
-		return id{}, false
+	case of.Kind == tree.FeedNode && of.In != "":
+		return tree.ID{Kind: tree.FolderNode, Name: of.In}, true
+	case b.tree.Snapshot == nil:
+		return tree.ID{}, false
 	}
-	if f := b.tree.snapshot.feeds[b.chosenFeed()]; f != nil && len(f.Folders) > 0 {
+	if f := b.tree.Snapshot.Feeds[b.chosenFeed()]; f != nil && len(f.Folders) > 0 {
 		path := entrystore.FolderPath(f.Folders[0])
-		return id{kind: folderNode, name: path[len(path)-1].Key}, true
+		return tree.ID{Kind: tree.FolderNode, Name: path[len(path)-1].Key}, true
 	}
-	return id{}, false
+	return tree.ID{}, false
 }
 
 // fetchFolder fetches the feeds of the chosen folder.
@@ -88,7 +90,7 @@ func (b *browser) fetchFolder(part.Given) part.Effects {
 	if !ok {
 		return b.Say("choose a folder first")
 	}
-	feeds := b.tree.unpaused(folder)
+	feeds := b.tree.Unpaused(folder)
 	if feeds == nil {
 		return b.Say("all feeds of the folder are paused")
 	}
@@ -99,9 +101,9 @@ func (b *browser) fetchFolder(part.Given) part.Effects {
 func (b *browser) move(n int) part.Effects {
 	switch b.focus {
 	case keys.FeedsPane:
-		return b.toNode(b.tree.at + n)
+		return b.toNode(b.tree.At + n)
 	case keys.ListPane:
-		b.list.goTo(b.list.at + n)
+		b.list.GoTo(b.list.At + n)
 	default:
 		b.page.Scroll(n)
 	}
@@ -114,7 +116,7 @@ func (b *browser) to(n int) part.Effects {
 	case keys.FeedsPane:
 		return b.toNode(n)
 	case keys.ListPane:
-		b.list.goTo(n)
+		b.list.GoTo(n)
 	default:
 		b.page.Y = 0
 		b.page.Scroll(n)
@@ -124,11 +126,11 @@ func (b *browser) to(n int) part.Effects {
 
 // toNode moves the cursor of the tree to a line, and lists the entries of its node.
 func (b *browser) toNode(at int) part.Effects {
-	at = max(0, min(at, len(b.tree.nodes)-1))
-	if at == b.tree.at || b.tree.snapshot == nil {
+	at = max(0, min(at, len(b.tree.Nodes)-1))
+	if at == b.tree.At || b.tree.Snapshot == nil {
 		return nil
 	}
-	return b.choose(b.tree.nodes[at].id)
+	return b.choose(b.tree.Nodes[at].ID)
 }
 
 // open opens the line of the cursor: a node's list, or an entry. If the focus is on the text, it
@@ -136,11 +138,11 @@ func (b *browser) toNode(at int) part.Effects {
 func (b *browser) open(part.Given) part.Effects {
 	switch b.focus {
 	case keys.FeedsPane:
-		if b.tree.snapshot == nil {
+		if b.tree.Snapshot == nil {
 			return nil
 		}
 		b.focus = keys.ListPane
-		if of := b.tree.nodes[b.tree.at].id; of != b.list.spec.of {
+		if of := b.tree.Nodes[b.tree.At].ID; of != b.list.Spec.Of {
 			return b.choose(of)
 		}
 		return nil
@@ -152,31 +154,31 @@ func (b *browser) open(part.Given) part.Effects {
 
 // read opens the entry under the cursor of the list, and marks it as read.
 func (b *browser) read() part.Effects {
-	ref, ok := b.list.current()
+	ref, ok := b.list.Current()
 	switch {
-	case b.list.outdated():
-		return b.list.incomplete()
+	case b.list.Outdated():
+		return b.list.Incomplete()
 	case !ok:
 		return nil
 	}
 	b.focus = keys.PagePane
-	b.list.goTo(b.list.at)
+	b.list.GoTo(b.list.At)
 	b.show()
-	if read := b.list.mark(b.page.Ref, "S", ""); ref.Unread() {
+	if read := b.list.Mark(b.page.Ref, "S", ""); ref.Unread() {
 		return read
 	}
 	return nil
 }
 
 // show opens the entry under the cursor of the list.
-func (b *browser) show() { b.page.Show(b.list.items[b.list.at].Ref()) }
+func (b *browser) show() { b.page.Show(b.list.Items[b.list.At].Ref()) }
 
 // follow opens the entry under the cursor if another entry is shown beside the list.
 // The new entry is not marked as read.
 func (b *browser) follow() {
 	b.page.Scroll(0) // the pane may have changed its height
-	ref, ok := b.list.current()
-	if ok && b.focus == keys.ListPane && b.page.Open() && b.page.Key != keyOf(ref) && b.textWidth() > 0 {
+	ref, ok := b.list.Current()
+	if ok && b.focus == keys.ListPane && b.page.Open() && b.page.Key != part.KeyOf(ref) && b.textWidth() > 0 {
 		b.show()
 	}
 }
@@ -191,8 +193,8 @@ func (b *browser) back(part.Given) part.Effects {
 		b.page.EndSearch()
 	case b.focus == keys.PagePane:
 		b.focus = keys.ListPane
-	case b.list.spec.query != "":
-		b.list.spec.query = ""
+	case b.list.Spec.Query != "":
+		b.list.Spec.Query = ""
 		return part.Effects{part.List{}}
 	case b.focus == keys.ListPane:
 		b.focus = keys.FeedsPane
@@ -227,10 +229,10 @@ func (b *browser) bottom(g part.Given) part.Effects {
 
 // fold closes or opens the folder of the cursor, or the folder of the feed under it.
 func (b *browser) fold(part.Given) part.Effects {
-	if b.tree.snapshot == nil || b.focus != keys.FeedsPane {
+	if b.tree.Snapshot == nil || b.focus != keys.FeedsPane {
 		return nil
 	}
-	of, ok := b.tree.fold()
+	of, ok := b.tree.Fold()
 	if !ok {
 		return nil
 	}
@@ -243,7 +245,7 @@ func (b *browser) forward(g part.Given) part.Effects {
 	case keys.FeedsPane:
 		return b.open(g)
 	case keys.ListPane:
-		if ref, ok := b.list.current(); ok && ref.Unread() || b.list.outdated() {
+		if ref, ok := b.list.Current(); ok && ref.Unread() || b.list.Outdated() {
 			return b.read()
 		}
 		b.focus = keys.PagePane // so that nextUnread opens the entry
@@ -261,19 +263,19 @@ func (b *browser) forward(g part.Given) part.Effects {
 func (b *browser) nextUnread(by int) part.Effects {
 	l := &b.list
 	switch {
-	case l.outdated():
-		return l.incomplete()
-	case !l.complete && len(l.items) == 0:
-		l.seek = by // continue when the items come
+	case l.Outdated():
+		return l.Incomplete()
+	case !l.Complete && len(l.Items) == 0:
+		l.Seek = by // continue when the items come
 		return nil
 	}
-	if at, ok := l.next(by); ok {
-		l.goTo(at)
+	if at, ok := l.Next(by); ok {
+		l.GoTo(at)
 		return b.arrive()
 	}
-	if of, ok := b.tree.nextFeed(by); ok {
+	if of, ok := b.tree.NextFeed(by); ok {
 		e := b.choose(of)
-		l.seek = by
+		l.Seek = by
 		return e
 	}
 	if b.focus == keys.PagePane && !b.page.Open() {
@@ -303,7 +305,7 @@ func (b *browser) nextMatch(by int) part.Effects {
 
 // random moves to an unread entry of the list, or of the next feed if the list has no other.
 func (b *browser) random(part.Given) part.Effects {
-	if b.list.chance() {
+	if b.list.Chance() {
 		return b.arrive()
 	}
 	return b.nextUnread(1)
@@ -311,7 +313,7 @@ func (b *browser) random(part.Given) part.Effects {
 
 // nextFeed lists the next feed with unread entries (by 1), or the previous one (by -1).
 func (b *browser) nextFeed(by int) part.Effects {
-	if of, ok := b.tree.nextFeed(by); ok {
+	if of, ok := b.tree.NextFeed(by); ok {
 		return b.choose(of)
 	}
 	return nil
@@ -320,19 +322,19 @@ func (b *browser) nextFeed(by int) part.Effects {
 // nextEntry moves n entries down the list. If the focus is on an open entry, it opens the new
 // one.
 func (b *browser) nextEntry(n int) part.Effects {
-	at := b.list.at + n
-	if at < 0 || at >= len(b.list.items) {
+	at := b.list.At + n
+	if at < 0 || at >= len(b.list.Items) {
 		return b.Say("there are no more entries in this direction")
 	}
-	b.list.goTo(at)
+	b.list.GoTo(at)
 	return b.arrive()
 }
 
 // mark sets and clears flags of the chosen entry.
 func (b *browser) mark(g part.Given, set, unset string) part.Effects {
-	e := b.list.mark(g.Ref, set, unset)
+	e := b.list.Mark(g.Ref, set, unset)
 	if b.focus == keys.ListPane && b.advance {
-		b.list.goTo(b.list.at + 1)
+		b.list.GoTo(b.list.At + 1)
 	}
 	return e
 }
@@ -380,25 +382,25 @@ func (b *browser) trash(g part.Given) part.Effects {
 func (b *browser) search(g part.Given) part.Effects {
 	switch {
 	case len(g.Words) > 0:
-		return b.list.search(g.Words[0])
+		return b.list.Search(g.Words[0])
 	case b.focus == keys.PagePane && b.page.Entry != nil:
 		return part.Effects{part.Ask{Label: "/", Then: b.page.Search}}
 	}
-	query, focus := b.list.spec.query, b.focus
+	query, focus := b.list.Spec.Query, b.focus
 	b.focus = keys.ListPane
-	return part.Effects{part.Ask{Label: "/", Text: query, Then: b.list.search,
+	return part.Effects{part.Ask{Label: "/", Text: query, Then: b.list.Search,
 		Typing: func(text string) part.Effects {
-			b.list.cursorToTop = true
-			return b.list.search(text)
+			b.list.CursorToTop = true
+			return b.list.Search(text)
 		},
 		Cancel: func() part.Effects {
 			b.focus = focus
-			return b.list.search(query)
+			return b.list.Search(query)
 		}}}
 }
 
 // listNode shows the entries of a node.
-func (b *browser) listNode(of id) part.Effects {
+func (b *browser) listNode(of tree.ID) part.Effects {
 	e := b.choose(of)
 	b.focus = keys.ListPane
 	return e
@@ -408,17 +410,18 @@ func (b *browser) listNode(of id) part.Effects {
 // a word it shows a menu of orders. With the word "-", the orders of the menu are reversed.
 func (b *browser) sortBy(g part.Given) part.Effects {
 	word := strings.Join(g.Words, "")
-	if o, ok := parseOrder(word, entryOrders); ok {
-		return b.list.sort(o)
-	} else if o, ok := parseOrder(word, feedOrders); ok {
-		return b.tree.sort(o)
+	if o, ok := tree.ParseOrder(word, tree.EntryOrders); ok {
+		return b.list.Sort(o)
+	} else if o, ok := tree.ParseOrder(word, tree.FeedOrders); ok {
+		return b.tree.Sort(o)
 	} else if word != "" && word != "-" {
-		return b.Say("there is no order %s; lists have %s, and the feeds %s", word, strings.Join(entryOrders, ", "),
-			strings.Join(feedOrders, ", "))
+		return b.Say("there is no order %s; lists have %s, and the feeds %s", word,
+			strings.Join(tree.EntryOrders, ", "),
+			strings.Join(tree.FeedOrders, ", "))
 	} else if b.focus == keys.FeedsPane {
-		return b.tree.sortMenu(word == "-")
+		return b.tree.SortMenu(word == "-")
 	}
-	return b.list.sortMenu(word == "-")
+	return b.list.SortMenu(word == "-")
 }
 
 // wheel moves the focus to the pane under the mouse, and its cursor by n lines. Text is
@@ -438,45 +441,41 @@ func (b *browser) click(p paneAt, row int) part.Effects {
 	b.focus = p.kind
 	switch p.kind {
 	case keys.FeedsPane:
-		if line := b.tree.y + row; line != b.tree.at || !focused {
+		if line := b.tree.Y + row; line != b.tree.At || !focused {
 			return b.toNode(line)
 		}
 		return b.open(part.Given{})
 	case keys.ListPane:
-		line := b.list.y + row
+		line := b.list.Y + row
 		switch {
-		case line >= len(b.list.items):
-		case line == b.list.at && focused:
+		case line >= len(b.list.Items):
+		case line == b.list.At && focused:
 			return b.open(part.Given{})
 		default:
-			b.list.goTo(line)
+			b.list.GoTo(line)
 		}
 	}
 	return nil
 }
 
 // shown chooses the first node when the first snapshot is shown, and lists the entries again if they may have changed.
-func (b *browser) shown(e shown) part.Effects {
-	b.page.Rename(b.tree.ref(b.page.Ref))
+func (b *browser) shown(e tree.Shown) part.Effects {
+	b.page.Rename(b.tree.Ref(b.page.Ref))
 	switch {
-	case e.first:
-		return b.choose(id{kind: allNode})
-	case e.changed:
+	case e.First:
+		return b.choose(tree.ID{Kind: tree.AllNode})
+	case e.Changed:
 		return part.Effects{part.List{Again: true}}
-	case b.list.job.Idle(): // else a change may be in the list that is being made
-		b.marks.Listed(e.scan)
+	case b.list.Job.Idle(): // else a change may be in the list that is being made
+		b.marks.Listed(e.Scan)
 	}
 	return nil
 }
 
 // provisional shows the entries of an overview. Entries among which the user has moved the cursor stay.
-func (b *browser) provisional(o *Overview) {
-	if b.focus != keys.FeedsPane || b.list.spec.of.kind != allNode || b.list.spec.query != "" {
+func (b *browser) provisional(o *tree.Overview) {
+	if b.focus != keys.FeedsPane || b.list.Spec.Of.Kind != tree.AllNode || b.list.Spec.Query != "" {
 		return
 	}
-	b.list.job.Abandon()
-	b.list.takeProvisional(o.items())
-	for i := range o.Newest {
-		b.list.rows[keyOf(o.Newest[i].Ref)] = &o.Newest[i].Row
-	}
+	b.list.Provisional(o)
 }

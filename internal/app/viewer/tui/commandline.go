@@ -13,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/terminal"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/lektordir"
@@ -41,7 +42,7 @@ func (l *commandLine) ask() part.Effects {
 
 // Folders returns the names of folders, see [prompt.Completer].
 func (l *commandLine) Folders() (words []string) {
-	for _, name := range l.browser.tree.folders() {
+	for _, name := range l.browser.tree.Folders() {
 		words = append(words, work.JoinWords([]string{name}))
 	}
 	return words
@@ -56,7 +57,7 @@ func (l *commandLine) Actions(line string) (words []string) {
 		}
 		words = append(words, word)
 	}
-	for before, names := range map[string][]string{"sort ": slices.Concat(entryOrders, feedOrders),
+	for before, names := range map[string][]string{"sort ": slices.Concat(tree.EntryOrders, tree.FeedOrders),
 		"theme ":  cells.Themes,
 		"layout ": cells.Layouts} {
 		for _, name := range names {
@@ -153,8 +154,8 @@ func (l *commandLine) command(words []string, err error, rest func() part.Effect
 	args = slices.DeleteFunc(args, func(i int) bool { return !strings.Contains(words[i], "{{") })
 	var ref lektordir.Ref
 	if b := l.browser; len(args) > 0 {
-		if b.focus == keys.ListPane && b.list.outdated() {
-			return nil, b.list.incomplete()
+		if b.focus == keys.ListPane && b.list.Outdated() {
+			return nil, b.list.Incomplete()
 		}
 		if ref, ok = b.chosen(); !ok {
 			return nil, l.Say("choose an entry first")

@@ -136,7 +136,7 @@ func TestInterruptedAfterTheEnd(t *testing.T) {
 	errs := &interrupting{signals: k.terminal.Signals}
 	k.o.Report = cmdline.NewStreams("lektor-view", strings.NewReader(""), io.Discard, errs).Report
 	k.press("l")
-	k.until("the list", func() bool { return k.browser.list.complete })
+	k.until("the list", func() bool { return k.browser.list.Complete })
 	k.press("A", "y")
 	work.NewRest(&k.work.Queue, &k.work.Tasks, k.o.Report).Drain(k.terminal.Signals, func(s os.Signal) {
 		k.terminal.EndedBy.Store(s)

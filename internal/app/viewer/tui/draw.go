@@ -9,8 +9,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -110,58 +112,37 @@ func (p *painter) column(at paneAt) (title string, body []string) {
 func (p *painter) feedLines(width int) (title string, body []string) {
 	f := &p.feeds
 	title = " " + p.Tr("feeds")
-	if !f.known {
+	if !f.Known {
 		return title, []string{cells.Fit(" "+p.Tr("reading…"), width)}
 	}
-	for i, n := range f.nodes {
-		body = append(body, p.node(n, f.top+i == f.at, width))
+	for i, n := range f.Nodes {
+		body = append(body, p.node(n, f.Top+i == f.At, width))
 	}
-	if f.unread > 0 {
-		title += "  " + p.Trf("%d unread", f.unread)
+	if f.Unread > 0 {
+		title += "  " + p.Trf("%d unread", f.Unread)
 	}
 	return title, body
 }
 
 // node returns the line of a node.
-func (p *painter) node(n nodeScene, here bool, width int) string {
+func (p *painter) node(n tree.NodeScene, here bool, width int) string {
 	s := cells.PlainStyle
-	if n.unread > 0 {
+	if n.Unread > 0 {
 		s = cells.UnreadText
 	}
 	sign := " "
 	switch {
-	case n.kind == folderNode && n.closed:
+	case n.Kind == tree.FolderNode && n.Closed:
 		sign = "+"
-	case n.kind == folderNode:
+	case n.Kind == tree.FolderNode:
 		sign = "-"
-	case n.kind == savedNode:
+	case n.Kind == tree.SavedNode:
 		sign = "?"
-	case n.paused:
+	case n.Paused:
 		sign = "="
 	}
-	left := cells.CursorMark(here) + strings.Repeat(" ", min(n.depth, max(0, width/3))) + sign
-	return p.cursorLine(here, keys.FeedsPane, s, left+n.text(width-len(left)))
-}
-
-// text returns the label of the node with the number of its entries.
-func (n nodeScene) text(width int) string {
-	count := ""
-	switch {
-	case n.err != "":
-		count = "!"
-	case n.flagged > 0:
-		count = fmt.Sprint(n.flagged)
-	case n.unread > 0:
-		count = fmt.Sprint(n.unread)
-	}
-	free := width - len(count) - 1
-	title := cells.Plain(n.label)
-	if n.site != "" && free > 8 {
-		site := cells.Plain(termsafe.Brief(n.site))
-		most := min(termsafe.Width(site), free/2)
-		return cells.Fit(title, free-most-1) + " " + cells.Fit(cells.Ends(site, most), most) + " " + count
-	}
-	return cells.Fit(title, free) + " " + count
+	left := cells.CursorMark(here) + strings.Repeat(" ", min(n.Depth, max(0, width/3))) + sign
+	return p.cursorLine(here, keys.FeedsPane, s, left+n.Text(width-len(left)))
 }
 
 // cursorLine paints a line in style s, and in the style of the cursor if here is set.
@@ -186,13 +167,13 @@ func (p *painter) entryLines(width, height int) (title string, body []string) {
 	l := &p.list
 	title = p.listTitle()
 	switch {
-	case l.err != "":
-		return title, p.message(l.err, cells.PlainStyle, width, height)
-	case l.total == 0 && p.feeds.known && l.complete:
-		return title, []string{cells.Fit(" "+l.empty, width)}
+	case l.Err != "":
+		return title, p.message(l.Err, cells.PlainStyle, width, height)
+	case l.Total == 0 && p.feeds.Known && l.Complete:
+		return title, []string{cells.Fit(" "+l.Empty, width)}
 	}
-	for i, e := range l.entries {
-		body = append(body, p.entry(e, l.top+i == l.at, width))
+	for i, e := range l.Entries {
+		body = append(body, p.entry(e, l.Top+i == l.At, width))
 	}
 	return title, body
 }
@@ -200,21 +181,21 @@ func (p *painter) entryLines(width, height int) (title string, body []string) {
 // listTitle returns the name of the list, its query, and the position of the cursor.
 func (p *painter) listTitle() string {
 	l := &p.list
-	title := " " + cells.Plain(l.name)
-	if l.spec.query != "" {
-		title += " /" + cells.Plain(l.spec.query)
+	title := " " + cells.Plain(l.Name)
+	if l.Spec.Query != "" {
+		title += " /" + cells.Plain(l.Spec.Query)
 	}
-	if l.total > 0 {
-		n := fmt.Sprint(l.total)
+	if l.Total > 0 {
+		n := fmt.Sprint(l.Total)
 		switch {
-		case l.uncounted:
+		case l.Uncounted:
 			n = ""
-		case l.partial:
-			n = fmt.Sprint(l.unread)
+		case l.Partial:
+			n = fmt.Sprint(l.Unread)
 		}
-		title += fmt.Sprintf("  %d/%s", l.at+1, n)
+		title += fmt.Sprintf("  %d/%s", l.At+1, n)
 	}
-	if !l.complete {
+	if !l.Complete {
 		title += " …"
 	}
 	return title
@@ -229,21 +210,21 @@ func (p *painter) message(text string, s cells.Style, width, height int) (body [
 }
 
 // entry returns the line of an entry.
-func (p *painter) entry(e entryScene, here bool, width int) string {
-	flags := flagLetters(e.ref)
+func (p *painter) entry(e list.EntryScene, here bool, width int) string {
+	flags := flagLetters(e.Ref)
 	s := cells.PlainStyle
-	if e.ref.Unread() {
+	if e.Ref.Unread() {
 		s = cells.UnreadText
 	}
 	text := cells.CursorMark(here) + cells.Fit(flags, 3) + " "
 	if width >= withDate {
-		text += fmt.Sprintf("%*s  ", dateWidth, e.date)
+		text += fmt.Sprintf("%*s  ", dateWidth, e.Date)
 	}
 	feed := ""
-	if width >= withFeed && e.otherFeedIn {
-		feed = cells.Fit(cells.Plain(termsafe.Brief(e.feed)), max(8, min(width/5, 20))) + "  "
+	if width >= withFeed && e.OtherFeedIn {
+		feed = cells.Fit(cells.Plain(termsafe.Brief(e.Feed)), max(8, min(width/5, 20))) + "  "
 	}
-	title := cells.Fit(e.title, width-termsafe.Width(text)-termsafe.Width(feed))
+	title := cells.Fit(e.Title, width-termsafe.Width(text)-termsafe.Width(feed))
 	if here {
 		return p.cursorLine(true, keys.ListPane, s, text+feed+title)
 	}

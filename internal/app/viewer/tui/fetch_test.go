@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"os/exec"
 	"strings"
 	"testing"
@@ -68,8 +69,8 @@ func (d pausing) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, er
 	return d.names.now(ctx, d)
 }
 
-func (d pausing) Feeds(context.Context) ([]Feed, error) {
-	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"Both"}}, {Hash: "g", Title: "Rests", Folders: []string{"Both", "Alone"}, Paused: true}}, nil
+func (d pausing) Feeds(context.Context) ([]tree.Feed, error) {
+	return []tree.Feed{{Hash: "f", Title: "Feed", Folders: []string{"Both"}}, {Hash: "g", Title: "Rests", Folders: []string{"Both", "Alone"}, Paused: true}}, nil
 }
 
 // TestPausedFeeds: a paused feed has a mark, and only its own key fetches it.

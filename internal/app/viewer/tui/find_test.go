@@ -25,7 +25,7 @@ func (d *paged) Page(context.Context, lektordir.Ref, int, bool) (*page.Entry, er
 func openPage(t *testing.T, d Disk, columns, lines int) *desk {
 	t.Helper()
 	k := newDesk(t, d, columns, lines)
-	k.until("the list", func() bool { return len(k.browser.list.items) == 3 })
+	k.until("the list", func() bool { return len(k.browser.list.Items) == 3 })
 	k.press("l", "enter")
 	k.until("the page", func() bool { return k.browser.page.Entry != nil })
 	return k

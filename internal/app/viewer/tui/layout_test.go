@@ -95,8 +95,8 @@ func TestLayoutRemembered(t *testing.T) {
 	k.await("word")
 	k.update(tea.MouseClickMsg{X: 30, Y: 5, Button: tea.MouseLeft})
 	k.await("word")
-	if b := &k.browser; b.focus != keys.ListPane || b.list.at != 4 {
-		t.Errorf("focus %d, line %d", b.focus, b.list.at)
+	if b := &k.browser; b.focus != keys.ListPane || b.list.At != 4 {
+		t.Errorf("focus %d, line %d", b.focus, b.list.At)
 	}
 	k.update(tea.MouseWheelMsg{X: 30, Y: 15, Button: tea.MouseWheelDown})
 	if got := k.browser.page.Y; got != 3 {

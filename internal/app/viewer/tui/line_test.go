@@ -41,7 +41,7 @@ func TestCommandLine(t *testing.T) {
 	k.press("l")
 	on := func(want string) {
 		t.Helper()
-		if it, _ := k.browser.list.current(); it.Unique[8:10] != want {
+		if it, _ := k.browser.list.Current(); it.Unique[8:10] != want {
 			t.Errorf("the cursor is on %s, not %s", it.Unique, want)
 		}
 	}
@@ -62,7 +62,7 @@ func TestCommandLine(t *testing.T) {
 	k.line("mark ; down")
 	k.press("enter")
 	on("17") // the action waits for the command
-	k.until("the action", func() bool { return k.browser.list.at == 3 })
+	k.until("the action", func() bool { return k.browser.list.At == 3 })
 	k.press("k")
 	k.o.Self = []string{"echo", "called"}
 	k.line("mx")
@@ -86,7 +86,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	k.line("sort title")
 	k.press("enter")
-	k.until("sorted", func() bool { return k.browser.list.complete && strings.HasPrefix(k.titles(), "00 10 01") })
+	k.until("sorted", func() bool { return k.browser.list.Complete && strings.HasPrefix(k.titles(), "00 10 01") })
 }
 
 // Many entries are marked as one command; those that take a question are not marked without it.
@@ -111,7 +111,7 @@ func TestManyEntries(t *testing.T) {
 	k.press("j", "j", "g", "a")
 	made("06+S-", "07+S-")
 	k.press("x")
-	if it, _ := k.browser.list.current(); !it.Unread() || it.Unique[8:10] == "05" {
+	if it, _ := k.browser.list.Current(); !it.Unread() || it.Unique[8:10] == "05" {
 		t.Errorf("%v", it)
 	}
 	k.press("O")

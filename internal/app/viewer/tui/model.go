@@ -14,11 +14,13 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/terminal"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/values"
@@ -79,13 +81,14 @@ func (m *model) connect(d Disk) {
 		work.Options{Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name})
 	b.Env, b.marks, b.advance = m.Env, &m.work.Queue, o.Advance
 	b.layout = layout{textMost: o.Width, single: o.Plain, reading: b.page.Open}
-	b.tree = tree{Env: m.Env, disk: d, marks: b.marks, settings: settings{o.Screen, o.Random(), o.Random},
-		closed: map[id]bool{},
-		retry:  retry}
-	b.tree.await = b.tree.awaitChanges
-	b.list = list{Env: m.Env, disk: d, tree: &b.tree, marks: b.marks, rows: map[key]*Row{},
-		listState: listState{spec: listSpec{order: byDate}, readHere: map[key]bool{}},
-		pane:      func() (int, bool) { return b.linesOf(keys.ListPane), b.focus != keys.FeedsPane }}
+	b.tree = tree.Tree{Env: m.Env, Disk: d, Marks: b.marks, Settings: tree.Settings{Values: o.Screen, Seed: o.Random(),
+		Random: o.Random},
+		Closed: map[tree.ID]bool{},
+		Retry:  tree.Retry}
+	b.tree.Await = b.tree.AwaitChanges
+	b.list = list.List{Env: m.Env, Disk: d, Tree: &b.tree, Marks: b.marks, Titles: map[part.Key]*string{},
+		State: list.State{Spec: list.Spec{Order: tree.ByDate}, ReadHere: map[part.Key]bool{}},
+		Pane:  func() (int, bool) { return b.linesOf(keys.ListPane), b.focus != keys.FeedsPane }}
 	b.page = page.Page{Env: m.Env, Disk: d,
 		Programs: &page.Programs{Env: m.Env, Disk: d, Commands: d, Getenv: o.Getenv, Forbidden: o.NoCommands,
 			Plain: o.Plain},
@@ -98,7 +101,7 @@ func (m *model) connect(d Disk) {
 	m.appearance = appearance{Env: m.Env, o: o, layout: &b.layout, read: d.Look}
 	m.appearance.use(o.Look)
 	m.line = commandLine{Env: m.Env, o: o, browser: b, commands: d, queue: b.marks, remember: m.prompt.Remember}
-	b.tree.rescan(nil)
+	b.tree.Rescan(nil)
 	o.Keys.Pane = func() string {
 		if m.prompt.Menu != nil {
 			return keys.Panes[keys.MenuPane]
@@ -121,7 +124,7 @@ func (m *model) Init() tea.Cmd {
 	if m.o.NoFetcher == nil {
 		fetch = m.apply(m.work.Fetching.Start())
 	}
-	return part.Guarded(tea.Batch(ask, fetch, m.browser.tree.begin(0)))
+	return part.Guarded(tea.Batch(ask, fetch, m.browser.tree.Begin(0)))
 }
 
 // Update handles a message, and then starts the jobs that the message requested.
@@ -142,8 +145,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	b := &m.browser
 	b.follow()
-	return m, part.Guarded(tea.Batch(cmd, b.marks.Begin(), b.tree.begin(b.list.took), b.list.begin(), b.page.Begin(),
-		b.list.readRows(), m.voice.speak(m, msg)))
+	return m, part.Guarded(tea.Batch(cmd, b.marks.Begin(), b.tree.Begin(b.list.Took), b.list.Begin(), b.page.Begin(),
+		b.list.ReadTitles(), m.voice.speak(m, msg)))
 }
 
 // take takes a message, and returns its effects.
@@ -202,13 +205,13 @@ func (m *model) carryOut(e any) tea.Cmd {
 			m.status = e
 		}
 	case part.List:
-		b.list.request(e)
+		b.list.Request(e)
 	case part.Do:
 		return m.apply(m.do(e.Call))
 	case part.Change:
 		c, failed := m.work.Change(e)
 		if c != nil && c.Trashes() {
-			b.list.hide()
+			b.list.Hide()
 		}
 		return m.apply(failed)
 	case part.Remember:
@@ -217,15 +220,15 @@ func (m *model) carryOut(e any) tea.Cmd {
 	case part.SaveQuery:
 		b.marks.Save(e.Name, e.Query)
 	case part.Rescan:
-		if b.tree.rescan(e.Feeds); e.All {
-			b.tree.rescan(map[string]bool{"": true})
+		if b.tree.Rescan(e.Feeds); e.All {
+			b.tree.Rescan(map[string]bool{"": true})
 		}
 	case part.Moved:
 		b.page.Rename(e.Refs...)
 	case part.Task:
 		return m.apply(m.work.Task(e))
 	case part.Download:
-		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.title(keyOf(e.Ref)), e.URLs[0])))
+		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.Title(part.KeyOf(e.Ref)), e.URLs[0])))
 	case part.Play:
 		return m.apply(b.page.Programs.Play(e.Ref, e.Path, true))
 	case part.Fetch:
@@ -260,14 +263,14 @@ func (m *model) show(e any) tea.Cmd {
 		m.prompt.ShowText(e.Title, e.Lines)
 	case part.Keep:
 		m.prompt.Keep(e.Messages...)
-	case nextUnread:
-		return m.apply(b.nextUnread(e.by))
-	case shown:
+	case list.NextUnread:
+		return m.apply(b.nextUnread(e.By))
+	case tree.Shown:
 		return m.apply(b.shown(e))
-	case provisional:
+	case tree.Provisional:
 		b.provisional(e.Overview)
-	case trouble:
-		return m.trouble(e.err)
+	case tree.Trouble:
+		return m.trouble(e.Err)
 	}
 	return nil
 }
@@ -462,7 +465,7 @@ func (m *model) with(n need, g part.Given, do func(part.Given) part.Effects) par
 
 // openAll opens the unread entries of the list in the user's browser, if the user confirms.
 func (m *model) openAll(part.Given) part.Effects {
-	refs, none := m.browser.list.unread(len(m.browser.list.items))
+	refs, none := m.browser.list.Unread(len(m.browser.list.Items))
 	if none != nil {
 		return none
 	}
@@ -472,9 +475,9 @@ func (m *model) openAll(part.Given) part.Effects {
 // reload reads everything again.
 func (m *model) reload(part.Given) part.Effects {
 	b := &m.browser
-	b.tree.recheck()
-	b.list.reread()
-	clear(b.list.rows)
+	b.tree.Recheck()
+	b.list.Reread()
+	clear(b.list.Titles)
 	b.page.Reread()
 	return append(m.Say("reading everything again"), m.appearance.reload()...)
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	uv "github.com/charmbracelet/ultraviolet"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"io/fs"
 	"maps"
 	"reflect"
@@ -48,7 +50,7 @@ type memory struct {
 
 // feeder is a disk that has feeds and entries.
 type feeder interface {
-	Feeds(context.Context) ([]Feed, error)
+	Feeds(context.Context) ([]tree.Feed, error)
 	List(context.Context) (map[string][]lektordir.Ref, error)
 }
 
@@ -119,9 +121,9 @@ func (d *memory) wait(ctx context.Context) {
 	}
 }
 
-func (d *memory) Feeds(ctx context.Context) ([]Feed, error) {
+func (d *memory) Feeds(ctx context.Context) ([]tree.Feed, error) {
 	d.wait(ctx)
-	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
+	return []tree.Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
 }
 
 func (d *memory) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
@@ -137,7 +139,7 @@ func (d *memory) List(ctx context.Context) (map[string][]lektordir.Ref, error) {
 	return map[string][]lektordir.Ref{"f": slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed)}, nil
 }
 
-func (d *memory) Overview(context.Context, int) (*Overview, error) { return nil, nil }
+func (d *memory) Overview(context.Context, int) (*tree.Overview, error) { return nil, nil }
 func (d *memory) Learn(context.Context, []catalog.Entry, func(string, int, int)) error {
 	return nil
 }
@@ -150,11 +152,11 @@ func (d *memory) Dates(ctx context.Context, entries []catalog.Entry) ([]time.Tim
 	return dates, true
 }
 
-func (d *memory) Rows(ctx context.Context, refs []lektordir.Ref) []Row {
+func (d *memory) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	d.wait(ctx)
-	rows := make([]Row, len(refs))
+	rows := make([]string, len(refs))
 	for i, r := range refs {
-		rows[i].Title = "Title " + r.Unique[8:10]
+		rows[i] = "Title " + r.Unique[8:10]
 	}
 	return rows
 }
@@ -169,11 +171,11 @@ func (d *memory) SortTexts(ctx context.Context, entries []catalog.Entry, by stri
 	return texts
 }
 
-func (d *memory) Query(ctx context.Context, text string) (Query, error) {
+func (d *memory) Query(ctx context.Context, text string) (list.Query, error) {
 	if text == "bad:" {
-		return Query{}, errors.New("query, column 1: bad")
+		return list.Query{}, errors.New("query, column 1: bad")
 	}
-	return Query{Find: func(context.Context) ([]lektordir.Ref, bool) { return nil, false }, Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
+	return list.Query{Find: func(context.Context) ([]lektordir.Ref, bool) { return nil, false }, Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
 		d.wait(ctx)
 		yes := make([]bool, len(refs))
 		for i, r := range refs {
@@ -227,8 +229,8 @@ func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	return "taken back", nil, nil
 }
 
-func (d *memory) Saved(context.Context) ([]Saved, error)     { return nil, nil }
-func (d *memory) Save(context.Context, string, string) error { return nil }
+func (d *memory) Saved(context.Context) ([]tree.Saved, error) { return nil, nil }
+func (d *memory) Save(context.Context, string, string) error  { return nil }
 func (d *memory) Look(_ context.Context, typed string) (*cells.Look, error) {
 	return cells.ParseLook("look", []byte(typed)), nil
 }
@@ -488,12 +490,12 @@ func TestSearch(t *testing.T) {
 	k.await("Title 19")
 	// The search goes on while the user moves; the cursor stays where the user put it.
 	k.press("/", "0")
-	k.until("found", func() bool { return k.browser.list.complete && !k.browser.list.cursorToTop })
+	k.until("found", func() bool { return k.browser.list.Complete && !k.browser.list.CursorToTop })
 	d.hold() // from now on the disk does not answer
 	k.press("1", "enter", "j")
 	close(d.gate)
-	k.until("found", func() bool { return k.browser.list.complete && len(k.browser.list.items) == 11 })
-	if it, _ := k.browser.list.current(); it.Unique != "1700000018.1.h" {
+	k.until("found", func() bool { return k.browser.list.Complete && len(k.browser.list.Items) == 11 })
+	if it, _ := k.browser.list.Current(); it.Unique != "1700000018.1.h" {
 		t.Errorf("the cursor is on %s:\n%s", it.Unique, k.shows())
 	}
 	// Until the first entries are found, no key works on an entry of the list before.
@@ -505,13 +507,13 @@ func TestSearch(t *testing.T) {
 		if key != "" {
 			k.press(key)
 		}
-		if k.status.Text != "the list is not complete yet" || k.browser.marks.Len() > 0 || k.browser.focus != keys.ListPane || k.browser.list.seek != 0 {
+		if k.status.Text != "the list is not complete yet" || k.browser.marks.Len() > 0 || k.browser.focus != keys.ListPane || k.browser.list.Seek != 0 {
 			t.Errorf("after %q: %d changes, and\n%s", key, k.browser.marks.Len(), k.shows())
 		}
 		k.status = part.Say{}
 	}
 	close(d.gate)
-	k.until("found", func() bool { return k.browser.list.complete && len(k.browser.list.items) == 1 })
+	k.until("found", func() bool { return k.browser.list.Complete && len(k.browser.list.Items) == 1 })
 	k.press("m")
 	if s := k.shows(); !strings.Contains(s, "NF") {
 		t.Errorf("the entry is not flagged:\n%s", s)
@@ -586,10 +588,10 @@ func (n *names) read() bool {
 	return n.last != nil
 }
 
-func (d early) Overview(context.Context, int) (*Overview, error) {
-	o := &Overview{Counts: map[string]entrystore.Tally{"f": {All: 20, Unread: 20}}}
+func (d early) Overview(context.Context, int) (*tree.Overview, error) {
+	o := &tree.Overview{Counts: map[string]entrystore.Tally{"f": {All: 20, Unread: 20}}}
 	for i := 19; i > 14; i-- {
-		o.Newest = append(o.Newest, Listed{d.refs[i], d.refs[i].Delivered(), Row{Title: fmt.Sprintf("Title %02d", i)}})
+		o.Newest = append(o.Newest, tree.Listed{Ref: d.refs[i], Date: d.refs[i].Delivered(), Title: fmt.Sprintf("Title %02d", i)})
 	}
 	return o, nil
 }
@@ -613,7 +615,7 @@ func TestOverview(t *testing.T) {
 	if s := k.shows(); !strings.Contains(s, " Feed  1/20") {
 		t.Errorf("%s", s)
 	}
-	k.until("the mark", func() bool { return k.browser.marks.Len() == 0 && k.browser.list.complete })
+	k.until("the mark", func() bool { return k.browser.marks.Len() == 0 && k.browser.list.Complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" || !strings.Contains(k.shows(), "NF") {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}
@@ -633,13 +635,13 @@ func (d glimpse) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot,
 	return s, err
 }
 
-func (d glimpse) Rows(ctx context.Context, refs []lektordir.Ref) []Row {
+func (d glimpse) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	ended, end := context.WithCancel(ctx)
 	end()
-	return d.early.Rows(ended, refs)
+	return d.early.Titles(ended, refs)
 }
 
-func (d glimpse) Overview(ctx context.Context, n int) (*Overview, error) {
+func (d glimpse) Overview(ctx context.Context, n int) (*tree.Overview, error) {
 	<-d.counted
 	return d.early.Overview(ctx, n)
 }
@@ -664,7 +666,7 @@ func TestOverviewUncounted(t *testing.T) {
 	}
 	close(d.gate)
 	k.await("2/20") // the cursor stays on the entry that was read first
-	k.until("the mark", func() bool { return k.browser.marks.Len() == 0 && k.browser.list.complete })
+	k.until("the mark", func() bool { return k.browser.marks.Len() == 0 && k.browser.list.Complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}
@@ -682,14 +684,14 @@ func TestLearnStays(t *testing.T) {
 			k.press("l", "1", "6", "g", "g")
 		}
 		close(d.learnt)
-		k.until("the order", func() bool { return !k.browser.list.dates.runs && k.browser.list.complete })
+		k.until("the order", func() bool { return !k.browser.list.Dates.Runs && k.browser.list.Complete })
 		line := slices.IndexFunc(strings.Split(k.shows(), "\n"), func(l string) bool { return strings.Contains(l, ">N  ") })
 		k.until("rows", func() bool { return !strings.Contains(k.shows(), "…") })
-		at, _ := k.browser.list.current()
+		at, _ := k.browser.list.Current()
 		switch {
 		case inList && (at.Unique != "1700000084.1.h" || line != 16):
 			t.Errorf("%s on line %d:\n%s", at.Unique, line, k.shows())
-		case !inList && (k.browser.list.y != 0 || k.browser.list.at != 0 || !strings.Contains(k.shows(), "Title 00")):
+		case !inList && (k.browser.list.Y != 0 || k.browser.list.At != 0 || !strings.Contains(k.shows(), "Title 00")):
 			t.Errorf("%s:\n%s", at.Unique, k.shows())
 		}
 	}
@@ -760,11 +762,11 @@ func TestLearn(t *testing.T) {
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000020.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(part.Then(k.browser.tree.noticed))
+	k.update(part.Then(k.browser.tree.Noticed))
 	k.await("/21")
 	close(d.learnt)
 	k.until("the order", func() bool {
-		return !k.browser.list.dates.runs && strings.Index(k.shows(), "Title 00") < strings.Index(k.shows(), "Title 20")
+		return !k.browser.list.Dates.Runs && strings.Index(k.shows(), "Title 00") < strings.Index(k.shows(), "Title 20")
 	})
 	if strings.Contains(k.shows(), "indexing") {
 		t.Errorf("%s", k.shows())
@@ -800,7 +802,7 @@ func TestAway(t *testing.T) {
 	d := &away{memory: newMemory(5), changed: make(chan bool)}
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
-	k.browser.tree.retry = time.Millisecond
+	k.browser.tree.Retry = time.Millisecond
 	k.await("Title 04")
 	d.gone.Store(true)
 	d.changed <- true
@@ -839,7 +841,7 @@ func TestOpenEntryRenamed(t *testing.T) {
 	if _, err := d.move([]lektordir.Ref{k.browser.page.Ref}, "F", ""); err != nil {
 		t.Fatal(err)
 	}
-	k.update(part.Then(k.browser.tree.noticed))
+	k.update(part.Then(k.browser.tree.Noticed))
 	k.until("the flag", func() bool { return k.browser.page.Ref.HasFlag('F') })
 	k.press("m")
 	k.until("the mark", k.settled)

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -22,14 +23,14 @@ type scene struct {
 	width, height, lines int // of the screen, and its lines between the first and the last
 	focus                keys.Pane
 	panes                []paneAt
-	feeds                feedsScene
-	list                 listScene
+	feeds                tree.Scene
+	list                 list.Scene
 	page                 pageScene
 	prompt               *prompt.Line // nil if the user types none
 	menu                 *part.Lines  // nil if none is open
 	last                 lastScene
 	pictures             *page.Pictures
-	snapshot             *snapshot // of which arrivals are told; nil before
+	snapshot             *tree.Snapshot // of which arrivals are told; nil before
 }
 
 // lastScene is what the last line may show.
@@ -40,43 +41,6 @@ type lastScene struct {
 	progress string // of work in the background
 	place    string // where the user is
 	help     string // the key of help
-}
-
-// feedsScene is the first pane.
-type feedsScene struct {
-	known          bool
-	at, top, total int // the cursor, the first line on the screen, and the number of lines
-	nodes          []nodeScene
-	cursor         nodeScene // that of the cursor, if total is not 0
-	unread         int       // in all feeds
-}
-
-// nodeScene is a line of the first pane.
-type nodeScene struct {
-	node
-	label  string
-	closed bool
-}
-
-// listScene is the second pane.
-type listScene struct {
-	spec                         listSpec
-	name                         string
-	err                          string
-	empty                        string // the message if there are no entries
-	complete, partial, uncounted bool
-	at, top, total, unread       int // unread entries are counted before all are listed
-	entries                      []entryScene
-	cursor                       entryScene // that of the cursor, if total is not 0
-}
-
-// entryScene is a line of the second pane.
-type entryScene struct {
-	ref         lektordir.Ref
-	date, feed  string
-	title       string
-	known       bool // the title is
-	otherFeedIn bool // the list may have entries of other feeds
 }
 
 // pageScene is the third pane.
@@ -90,9 +54,9 @@ func (m *model) scene() *scene {
 	b := &m.browser
 	s := &scene{Printer: m.Printer, width: b.width, height: b.height, lines: b.lines(), focus: b.focus,
 		panes: b.panes(), prompt: m.prompt.Line, menu: m.prompt.Menu, pictures: &m.pictures,
-		snapshot: b.tree.snapshot, last: lastScene{status: m.status, typed: m.typed.Count + m.typed.Keys,
+		snapshot: b.tree.Snapshot, last: lastScene{status: m.status, typed: m.typed.Count + m.typed.Keys,
 			help:     m.o.Keys.Of("help") + " " + m.Tr("help"),
-			progress: cmp.Or(m.work.Tasks.Progress(), b.list.dates.progress)}}
+			progress: cmp.Or(m.work.Tasks.Progress(), b.list.Dates.Progress)}}
 	if m.prompt.Question != nil {
 		s.last.question = m.prompt.QuestionLine()
 	}
@@ -101,68 +65,14 @@ func (m *model) scene() *scene {
 			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.lines)
 		}
 	}
-	s.feeds = b.tree.scene(b.linesOf(keys.FeedsPane))
-	s.list = b.list.scene(b.linesOf(keys.ListPane), m.o.Date)
-	if s.list.total == 0 && s.snapshot != nil && len(s.snapshot.feeds) == 0 && b.list.spec.query == "" &&
+	s.feeds = b.tree.Scene(b.linesOf(keys.FeedsPane))
+	s.list = b.list.Scene(b.linesOf(keys.ListPane), m.o.Date)
+	if s.list.Total == 0 && s.snapshot != nil && len(s.snapshot.Feeds) == 0 && b.list.Spec.Query == "" &&
 		m.o.NoFetcher == nil {
-		s.list.empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
+		s.list.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}
-	s.page = pageScene{&b.page, flagLetters(b.marks.Now(b.page.Ref)), cmp.Or(b.list.title(b.page.Key), "…")}
+	s.page = pageScene{&b.page, flagLetters(b.marks.Now(b.page.Ref)), cmp.Or(b.list.Title(b.page.Key), "…")}
 	s.last.place = m.place(s)
-	return s
-}
-
-// scene returns the pane with the lines that a height has room for.
-func (t *tree) scene(height int) feedsScene {
-	s := feedsScene{known: t.snapshot != nil, at: t.at, total: len(t.nodes), unread: t.allUnread()}
-	t.y = cells.Window(t.y, t.at, len(t.nodes), height)
-	s.top = t.y
-	line := func(n node) nodeScene { return nodeScene{n, n.label(t.Printer), t.closed[n.id]} }
-	for _, n := range t.nodes[t.y:min(len(t.nodes), t.y+height)] {
-		s.nodes = append(s.nodes, line(n))
-	}
-	if t.at < len(t.nodes) {
-		s.cursor = line(t.nodes[max(0, t.at)])
-	}
-	return s
-}
-
-// scene returns the pane with the lines that a height has room for.
-func (l *list) scene(height int, date func(time.Time) string) listScene {
-	s := listScene{spec: l.spec, name: l.tree.name(l.spec.of), complete: l.complete, at: l.at, total: len(l.items)}
-	snapshot := cmp.Or(l.tree.snapshot, &snapshot{})
-	s.partial, s.uncounted, s.unread = snapshot.partial, snapshot.uncounted, snapshot.all.Unread
-	if l.err != nil {
-		s.err = l.err.Error()
-	}
-	switch {
-	case l.spec.query != "":
-		s.empty = l.Tr("nothing matches")
-	case l.spec.includesRead():
-		s.empty = l.Tr("no entries")
-	default:
-		s.empty = l.Trf("nothing unread: %s shows read entries", l.KeyOf("all"))
-	}
-	l.y = cells.Window(l.y, l.at, len(l.items), height)
-	s.top = l.y
-	line := func(it *item) entryScene {
-		ref, row := l.marks.Now(it.Ref()), l.rows[it.ID()]
-		e := entryScene{ref: ref, date: date(it.date), title: "…", known: row != nil,
-			otherFeedIn: l.spec.of.kind != feedNode}
-		if row != nil {
-			e.title = row.Title
-		}
-		if f := snapshot.feeds[ref.Feed]; f != nil {
-			e.feed = f.Title
-		}
-		return e
-	}
-	for _, it := range l.items[l.y:min(len(l.items), l.y+height)] {
-		s.entries = append(s.entries, line(it))
-	}
-	if l.at >= 0 && l.at < len(l.items) {
-		s.cursor = line(l.items[l.at])
-	}
 	return s
 }
 
@@ -182,7 +92,7 @@ func (m *model) place(s *scene) string {
 		return place
 	case s.last.progress != "":
 		return s.last.progress
-	case s.list.spec.all:
+	case s.list.Spec.All:
 		return m.Tr("read and unread entries")
 	case s.width >= 60:
 		return m.hints()
@@ -200,7 +110,7 @@ func (m *model) hints() string {
 	} {
 		key := m.o.Keys.Of(h.action)
 		switch {
-		case key == h.action, h.action == "all" && m.browser.list.spec.includesRead(): // no key, or none needed
+		case key == h.action, h.action == "all" && m.browser.list.Spec.IncludesRead(): // no key, or none needed
 			continue
 		case h.action == "quit" && m.browser.focus == keys.FeedsPane:
 			h.what = tr("end")
@@ -235,40 +145,40 @@ func (s *scene) title() string {
 		return s.Tr("feeds")
 	case s.focus == keys.PagePane:
 		return s.Tr("entry")
-	case s.list.spec.query != "":
-		return s.Trf("entries of %s, search %s", s.list.name, s.list.spec.query)
+	case s.list.Spec.Query != "":
+		return s.Trf("entries of %s, search %s", s.list.Name, s.list.Spec.Query)
 	}
-	return s.Trf("entries of %s", s.list.name)
+	return s.Trf("entries of %s", s.list.Name)
 }
 
 // nodeLine returns the line of the cursor in the feeds.
 func (s *scene) nodeLine() (at cursorAt, known bool) {
 	f := &s.feeds
-	if f.at >= f.total {
+	if f.At >= f.Total {
 		return at, false
 	}
-	n := f.cursor
-	at = cursorAt{number: s.Trf("%d of %d", f.at+1, f.total), line: n.label}
+	n := f.Cursor
+	at = cursorAt{number: s.Trf("%d of %d", f.At+1, f.Total), line: n.Label}
 	switch {
-	case n.kind == folderNode && n.closed:
+	case n.Kind == tree.FolderNode && n.Closed:
 		at.line = s.Trf("closed folder %s", at.line)
-	case n.kind == folderNode:
+	case n.Kind == tree.FolderNode:
 		at.line = s.Trf("folder %s", at.line)
-	case n.kind == savedNode:
+	case n.Kind == tree.SavedNode:
 		at.line = s.Trf("saved search %s", at.line)
-	case n.paused:
+	case n.Paused:
 		at.line = s.Trf("paused feed %s", at.line)
 	}
-	for _, more := range []string{n.site, n.err} {
+	for _, more := range []string{n.Site, n.Err} {
 		if more != "" {
 			at.line += ", " + more
 		}
 	}
 	switch {
-	case n.flagged > 0:
-		at.counts = s.Trf("%d flagged", n.flagged)
-	case n.unread > 0:
-		at.counts = s.Trf("%d unread", n.unread)
+	case n.Flagged > 0:
+		at.counts = s.Trf("%d flagged", n.Flagged)
+	case n.Unread > 0:
+		at.counts = s.Trf("%d unread", n.Unread)
 	}
 	return at, true
 }
@@ -277,25 +187,25 @@ func (s *scene) nodeLine() (at cursorAt, known bool) {
 // shown while it is read again; of another one, nothing is known before it is complete.
 func (s *scene) entryLine(same bool) (at cursorAt, known bool) {
 	l := &s.list
-	e := l.cursor
+	e := l.Cursor
 	switch {
-	case l.err != "":
-		return cursorAt{line: l.err}, true
-	case e.ref.Unique == "":
-		return cursorAt{line: l.empty}, l.complete
-	case !e.known || !l.complete && !same && !l.partial:
+	case l.Err != "":
+		return cursorAt{line: l.Err}, true
+	case e.Ref.Unique == "":
+		return cursorAt{line: l.Empty}, l.Complete
+	case !e.Known || !l.Complete && !same && !l.Partial:
 		return at, false
 	}
-	at.number = s.Trf("%d of %d", l.at+1, l.total)
+	at.number = s.Trf("%d of %d", l.At+1, l.Total)
 	switch {
-	case l.uncounted:
-		at.number = fmt.Sprint(l.at + 1)
-	case l.partial:
-		at.number = s.Trf("%d of %d", l.at+1, l.unread)
+	case l.Uncounted:
+		at.number = fmt.Sprint(l.At + 1)
+	case l.Partial:
+		at.number = s.Trf("%d of %d", l.At+1, l.Unread)
 	}
-	parts := append(s.flags(e.ref), strings.TrimSpace(e.date), e.title)
-	if e.feed != "" && e.otherFeedIn {
-		parts = append(parts, e.feed)
+	parts := append(s.flags(e.Ref), strings.TrimSpace(e.Date), e.Title)
+	if e.Feed != "" && e.OtherFeedIn {
+		parts = append(parts, e.Feed)
 	}
 	at.line = strings.Join(parts, ", ")
 	return at, true

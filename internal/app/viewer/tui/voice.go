@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"io"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -39,8 +42,8 @@ type voiceMsg struct{}
 type said struct {
 	began    bool
 	place    where
-	line     string // the line of the cursor, without its number
-	page     key    // entry whose text was said
+	line     string   // the line of the cursor, without its number
+	page     part.Key // entry whose text was said
 	feedText bool
 	text     *page.Entry // the text that from and to are lines of
 	match    page.Match  // match of a search in the entry
@@ -54,7 +57,7 @@ type said struct {
 // where is where the user is: a pane and what it lists.
 type where struct {
 	pane keys.Pane
-	list listSpec
+	list list.Spec
 	any  bool // false if nothing was said about a place
 }
 
@@ -203,17 +206,17 @@ func (v *voice) lines(text []string, y, height int) {
 // reports whether all of that is known.
 func (v *voice) where(scene *scene) bool {
 	s := &v.said
-	here := where{pane: scene.focus, list: scene.list.spec, any: true}
+	here := where{pane: scene.focus, list: scene.list.Spec, any: true}
 	if here.pane != keys.PagePane {
 		s.page = 0
 	}
 	if here.pane == keys.FeedsPane {
-		here.list = listSpec{}
+		here.list = list.Spec{}
 	}
 	known := false
 	var at cursorAt
 	switch {
-	case !scene.feeds.known:
+	case !scene.feeds.Known:
 		return false
 	case here.pane == keys.FeedsPane:
 		at, known = scene.nodeLine()
@@ -280,18 +283,18 @@ func (v *voice) late(s *scene, reading bool) bool {
 
 // news counts entries that arrive.
 type news struct {
-	last   *snapshot
+	last   *tree.Snapshot
 	n      int
 	before int // n at the last call of settled
 }
 
 // count counts the arrivals in a snapshot. Entries that are there at the start are none.
-func (n *news) count(s *snapshot) {
-	if s == nil || s == n.last || s.partial {
+func (n *news) count(s *tree.Snapshot) {
+	if s == nil || s == n.last || s.Partial {
 		return
 	}
 	if n.last != nil {
-		for was, is := range s.names.Since(n.last.names) {
+		for was, is := range s.Names.Since(n.last.Names) {
 			for _, r := range is.Came(was) {
 				if r.Unread() && !r.Trashed() {
 					n.n++

@@ -34,7 +34,7 @@ func newVoice(t *testing.T, d Disk, late bool) (*desk, *strings.Builder) {
 
 // settled reports whether no job is running or requested.
 func (k *desk) settled() bool {
-	return !k.browser.page.Reading() && !k.browser.tree.scans.Runs() && k.browser.list.complete && k.browser.marks.Len() == 0
+	return !k.browser.page.Reading() && !k.browser.tree.Scans.Runs() && k.browser.list.Complete && k.browser.marks.Len() == 0
 }
 
 // says handles messages until text is said, and returns all lines that were said up to then.
@@ -124,8 +124,8 @@ func TestVoiceWaits(t *testing.T) {
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(part.Then(k.browser.tree.noticed))
-	k.until("the scan", func() bool { return k.browser.tree.snapshot.all.Unread == 5 })
+	k.update(part.Then(k.browser.tree.Noticed))
+	k.until("the scan", func() bool { return k.browser.tree.Snapshot.All.Unread == 5 })
 	if got := out.String(); got != "" {
 		t.Errorf("said before the answer: %q", got)
 	}

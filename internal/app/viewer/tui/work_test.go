@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"maps"
 	"reflect"
 	"runtime"
@@ -52,12 +53,12 @@ func (d *large) add(feed, when int) string {
 	return hash
 }
 
-func (d *large) Feeds(context.Context) ([]Feed, error) {
+func (d *large) Feeds(context.Context) ([]tree.Feed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var feeds []Feed
+	var feeds []tree.Feed
 	for hash := range d.byFeed {
-		feeds = append(feeds, Feed{Hash: hash, Title: hash})
+		feeds = append(feeds, tree.Feed{Hash: hash, Title: hash})
 	}
 	return feeds, nil
 }
@@ -84,13 +85,13 @@ func (d *large) List(context.Context) (map[string][]lektordir.Ref, error) {
 func (d *large) Mark(_ context.Context, refs []lektordir.Ref, set, unset string, _ func()) (moved []lektordir.Ref, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	keys := map[key]bool{}
+	keys := map[part.Key]bool{}
 	for _, r := range refs {
-		keys[keyOf(r)] = true
+		keys[part.KeyOf(r)] = true
 	}
 	for _, of := range d.byFeed {
 		for i, r := range of {
-			if keys[keyOf(r)] {
+			if keys[part.KeyOf(r)] {
 				of[i], err = r.WithFlags(set, unset)
 				moved = append(moved, of[i])
 			}
@@ -115,7 +116,7 @@ func newCounted(t *testing.T, d *large) *counted {
 	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
 	k := &counted{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg, 1000), most: map[string]uint64{}, n: map[string]int{}}
 	k.Send = func(msg tea.Msg) {}
-	k.browser.tree.await = func() tea.Msg { return nil } // a test sends changes itself
+	k.browser.tree.Await = func() tea.Msg { return nil } // a test sends changes itself
 	k.After = func(_ time.Duration, msg tea.Msg) tea.Cmd { return func() tea.Msg { return msg } }
 	t.Cleanup(func() {
 		cancel()
@@ -212,14 +213,14 @@ func TestWorkForMessages(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
 	k.idle()
-	if n := len(k.browser.list.items); n != largeFeeds*largeEach {
+	if n := len(k.browser.list.Items); n != largeFeeds*largeEach {
 		t.Fatalf("%d entries", n)
 	}
 	arrive := func(feed, when int) {
 		d.mu.Lock()
 		d.add(feed, when)
 		d.mu.Unlock()
-		k.take(part.Then(k.browser.tree.noticed))
+		k.take(part.Then(k.browser.tree.Noticed))
 	}
 	k.key("l")
 	for round := range 2 {
@@ -246,7 +247,7 @@ func TestWorkForMessages(t *testing.T) {
 		k.key(name)
 	}
 	k.idle()
-	if n := k.browser.tree.snapshot.all.Unread; k.browser.marks.Len() > 0 || n > 0 {
+	if n := k.browser.tree.Snapshot.All.Unread; k.browser.marks.Len() > 0 || n > 0 {
 		t.Errorf("%d are unread, %d changes are left", n, k.browser.marks.Len())
 	}
 	for name, bytes := range k.most {
@@ -254,7 +255,7 @@ func TestWorkForMessages(t *testing.T) {
 		switch {
 		case name == "A", name == "y":
 			most += 500 * largeFeeds * largeEach // the key marks each entry
-		case strings.Contains(name, "(*tree).begin."), strings.Contains(name, "(*list).begin."):
+		case strings.Contains(name, "(*Tree).Begin."), strings.Contains(name, "(*List).Begin."):
 			most += 40 * largeFeeds * largeEach // a list copies the keys of readHere
 		}
 		if bytes > most {
@@ -274,7 +275,7 @@ func TestArrivalsTogether(t *testing.T) {
 		d.mu.Lock()
 		d.add(i, 1800000000+i)
 		d.mu.Unlock()
-		_, cmd := k.Update(part.Then(k.browser.tree.noticed))
+		_, cmd := k.Update(part.Then(k.browser.tree.Noticed))
 		if i == 0 {
 			k.start(cmd)
 		}
@@ -283,7 +284,7 @@ func TestArrivalsTogether(t *testing.T) {
 	if n := d.lists.Load() - before; n < 2 || n > 3 {
 		t.Errorf("%d scans", n)
 	}
-	if n := len(k.browser.list.items); n != largeFeeds*largeEach+200 {
+	if n := len(k.browser.list.Items); n != largeFeeds*largeEach+200 {
 		t.Errorf("%d entries", n)
 	}
 }

@@ -1,4 +1,4 @@
-package tui
+package list
 
 import (
 	"cmp"
@@ -8,15 +8,16 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // compareItems compares by the text to sort by, then by date, then by name.
-func compareItems(a, b *item, o order) int {
+func compareItems(a, b *Item, o tree.Order) int {
 	c := strings.Compare(a.text, b.text)
-	if o.down {
+	if o.Down {
 		c = -c
 	}
 	if c != 0 {
@@ -26,24 +27,24 @@ func compareItems(a, b *item, o order) int {
 	if c = a.date.Compare(b.date); c == 0 {
 		c = cmp.Or(strings.Compare(a.Ref().Unique, b.Ref().Unique), strings.Compare(a.Feed.Hash, b.Feed.Hash))
 	}
-	if o.down || o.by != "date" {
+	if o.Down || o.By != "date" {
 		c = -c
 	}
 	return c
 }
 
 // texts returns for each entry the text to sort by; nil if the order is by date only.
-func (w *listWork) texts(ctx context.Context, entries []catalog.Entry) []string {
+func (w *Work) texts(ctx context.Context, entries []catalog.Entry) []string {
 	var of func(e catalog.Entry) string
-	switch w.by {
+	switch w.By {
 	case "title", "author":
-		return w.disk.SortTexts(ctx, entries, w.by, w.progress)
+		return w.Disk.SortTexts(ctx, entries, w.By, w.progress)
 	case "feed":
-		of = func(e catalog.Entry) string { return w.snapshot.feeds[e.Feed.Hash].place }
+		of = func(e catalog.Entry) string { return w.Snapshot.Feeds[e.Feed.Hash].Place }
 	case "flags":
 		of = func(e catalog.Entry) string { return entrystore.FlagOrder(e.Ref()) }
 	case "random":
-		of = func(e catalog.Entry) string { return chance(e.Ref(), w.seed) }
+		of = func(e catalog.Entry) string { return chance(e.Ref(), w.Seed) }
 	default:
 		return nil
 	}
