@@ -53,37 +53,23 @@ const (
 // does does an action, by a function of one part.
 type does func(m *model, g part.Given) part.Effects
 
-// The parts of the functions of actions.
-func inBrowser(f func(*browser, part.Given) part.Effects) does {
-	return func(m *model, g part.Given) part.Effects { return f(&m.browser, g) }
-}
+// The functions of actions are methods of these parts.
+var (
+	inBrowser  = in(func(m *model) *browser { return &m.browser })
+	inList     = in(func(m *model) *list.List { return &m.browser.list })
+	inPage     = in(func(m *model) *page.Page { return &m.browser.page })
+	inPrograms = in(func(m *model) *page.Programs { return m.browser.page.Programs })
+	inWork     = in(func(m *model) *work.Work { return m.work })
+	inFetching = in(func(m *model) *work.Fetching { return &m.work.Fetching })
+	inPrompt   = in(func(m *model) *prompt.Prompt { return &m.prompt })
+	inLook     = in(func(m *model) *appearance { return &m.appearance })
+)
 
-func inList(f func(*list.List, part.Given) part.Effects) does {
-	return func(m *model, g part.Given) part.Effects { return f(&m.browser.list, g) }
-}
-
-func inPage(f func(*page.Page, part.Given) part.Effects) does {
-	return func(m *model, g part.Given) part.Effects { return f(&m.browser.page, g) }
-}
-
-func inPrograms(f func(*page.Programs, part.Given) part.Effects) does {
-	return func(m *model, g part.Given) part.Effects { return f(m.browser.page.Programs, g) }
-}
-
-func inWork(f func(*work.Work, part.Given) part.Effects) does {
-	return func(m *model, g part.Given) part.Effects { return f(m.work, g) }
-}
-
-func inFetching(f func(*work.Fetching, part.Given) part.Effects) does {
-	return func(m *model, g part.Given) part.Effects { return f(&m.work.Fetching, g) }
-}
-
-func inPrompt(f func(*prompt.Prompt, part.Given) part.Effects) does {
-	return func(m *model, g part.Given) part.Effects { return f(&m.prompt, g) }
-}
-
-func inLook(f func(*appearance, part.Given) part.Effects) does {
-	return func(m *model, g part.Given) part.Effects { return f(&m.appearance, g) }
+// in returns a function that makes an action of a method of a part.
+func in[P any](of func(*model) *P) func(func(*P, part.Given) part.Effects) does {
+	return func(do func(*P, part.Given) part.Effects) does {
+		return func(m *model, g part.Given) part.Effects { return do(of(m), g) }
+	}
 }
 
 func inReader(f func(*model, part.Given) part.Effects) does { return f }
