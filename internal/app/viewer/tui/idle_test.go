@@ -29,6 +29,7 @@ func TestIdle(t *testing.T) {
 			ended <- err
 		}()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		ticker := (*time.Ticker)(reflect.ValueOf(p).Elem().FieldByName("ticker").UnsafePointer())
 		// The library takes ticks too, but not all of a minute.
 		ticks := func() bool {
