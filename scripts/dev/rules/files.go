@@ -97,13 +97,12 @@ func unbraced(pattern string) []string {
 // more explanation has it in a comment, or is simplified.
 const maxWords = 25
 
-// wordy returns a line for each row of the last table of a page whose second cell has too many words. The rows about
-// the full-screen reader are longer.
+// wordy returns a line for each row of the last table of a page whose second cell has too many words.
 func wordy(page, text string) (found []string) {
 	_, table, _ := strings.Cut(text, "\n## Where to change what\n")
 	for row := range strings.Lines(table) {
 		what, cell, ok := strings.Cut(strings.Trim(row, "| \n"), " | ")
-		if n := len(strings.Fields(cell)); ok && n > maxWords && !strings.HasSuffix(what, "full-screen reader") {
+		if n := len(strings.Fields(cell)); ok && n > maxWords {
 			found = append(found, fmt.Sprintf("%s: the cell after %q has %d words; the limit is %d", page, what, n, maxWords))
 		}
 	}

@@ -29,13 +29,6 @@ const (
 // allow is the directive of a function or type over a limit. The reason follows it.
 const allow = "//rules:allow "
 
-// later are types over a limit that are still to be divided.
-var later = map[string]bool{
-	"internal/app/viewer/fullscreen.diskAdapter": true,
-	"internal/app/viewer/tui.browser":            true,
-	"internal/app/viewer/tui.model":              true,
-}
-
 // shape collects the counts of all packages.
 type shape struct {
 	methods map[string]int            // methods of each type, and functions that take its pointer, by package and name
@@ -176,13 +169,14 @@ func columns(file, text string) (found []string) {
 func (s *shape) breaches() []string {
 	found := s.found
 	for name, n := range s.methods {
-		if n > maxMethods && !later[name] {
-			found = append(found, fmt.Sprintf("%s has %d methods and functions that take its pointer; the limit is %d", name, n, maxMethods))
+		if n > maxMethods {
+			found = append(found, fmt.Sprintf("%s has %d methods and functions that take its pointer; the limit is %d",
+				name, n, maxMethods))
 		}
 	}
 	for name := range s.fields {
 		n := s.allFields(name)
-		if s.changes[name] && n > maxFields && !later[name] {
+		if s.changes[name] && n > maxFields {
 			found = append(found,
 				fmt.Sprintf("%s: %s has methods on its pointer and %d fields; the limit is %d, unless a line %shas the reason", s.places[name], name, n, maxFields, allow))
 		}

@@ -16,8 +16,9 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/external"
-	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	command "github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -62,16 +63,16 @@ func (t *outputBuffer) err(err error) error {
 }
 
 // mover returns a mover for the reader, and the buffer of its messages.
-func mover(l *diskAdapter) (*undo.Mover, *outputBuffer) {
+func (l *changes) mover() (*undo.Mover, *outputBuffer) {
 	t := &outputBuffer{}
 	s := entrystore.New(l.dir, l.clock(), t.streams())
 	s.Index = l.index()
 	return undo.Moving(s, "tui"), t
 }
 
-func (l *diskAdapter) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref,
+func (l *changes) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref,
 	error) {
-	m, t := mover(l)
+	m, t := l.mover()
 	var moved []lektordir.Ref
 	for i, ref := range refs {
 		if ctx.Err() != nil {
@@ -106,11 +107,11 @@ func trash(ctx context.Context, m *undo.Mover, ref lektordir.Ref) {
 	m.RemoveAll(doomed, (*undo.Mover).Trash)
 }
 
-func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
+func (l *changes) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
 	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
 	if errors.Is(err, command.ErrNothing) {
-		err = tui.ErrNoCommand
+		err = work.ErrNoCommand
 	}
 	var moved []lektordir.Ref
 	for path := range strings.Lines(t.out.String()) {
@@ -129,17 +130,17 @@ func (l *diskAdapter) Undo(ctx context.Context) (string, []lektordir.Ref, error)
 // savedDir holds the saved queries, a file each.
 const savedDir = "etc/view/query"
 
-func (l *diskAdapter) Saved(context.Context) ([]tui.Saved, error) {
+func (l *feeds) Saved(context.Context) ([]tree.Saved, error) {
 	list, err := entrystore.SavedQueries(l.dir.Path())
-	var all []tui.Saved
+	var all []tree.Saved
 	for _, q := range list {
 		text, _ := entrystore.SavedIn(l.dir.Path())(q.Name)
-		all = append(all, tui.Saved{Name: q.Name, Text: string(text), Err: q.Err})
+		all = append(all, tree.Saved{Name: q.Name, Text: string(text), Err: q.Err})
 	}
 	return all, err
 }
 
-func (l *diskAdapter) Save(_ context.Context, name, text string) error {
+func (l *changes) Save(_ context.Context, name, text string) error {
 	if _, err := l.parse(text); err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (l *diskAdapter) Save(_ context.Context, name, text string) error {
 // lookFile is the user's file of the look, relative to the lektor-dir.
 const lookFile = "etc/view/look"
 
-func (l *diskAdapter) Look(_ context.Context, typed string) (*cells.Look, error) {
+func (l *access) Look(_ context.Context, typed string) (*cells.Look, error) {
 	path := l.dir.Join(lookFile)
 	text, err := atomicfile.Read(path, 1<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +175,8 @@ func (l *diskAdapter) Look(_ context.Context, typed string) (*cells.Look, error)
 // screenFile holds the settings of the screen that the reader remembers.
 const screenFile = "etc/view/screen"
 
-func (l *diskAdapter) Settings(context.Context) (*values.Values, error) {
+// settings returns the settings of the screen that Remember has saved.
+func (l *access) settings() (*values.Values, error) {
 	text, err := atomicfile.Read(l.dir.Join(screenFile), 1<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return values.New('='), err
@@ -182,11 +184,11 @@ func (l *diskAdapter) Settings(context.Context) (*values.Values, error) {
 	return values.Parse(text, '='), nil
 }
 
-func (l *diskAdapter) Remember(ctx context.Context, name, value string) error {
+func (l *changes) Remember(_ context.Context, name, value string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The file is read again, so that two readers lose a setting only if both save at once.
-	v, err := l.Settings(ctx)
+	v, err := l.settings()
 	if err != nil {
 		return err
 	}
@@ -201,7 +203,7 @@ func (l *diskAdapter) Remember(ctx context.Context, name, value string) error {
 	return atomicfile.Write(path, v.Text())
 }
 
-func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
+func (l *programs) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
 	t := &outputBuffer{}
 	s := entrystore.New(l.dir, l.clock(), t.streams())
 	r := s.Record(ref)
@@ -221,19 +223,33 @@ func (l *diskAdapter) Open(ctx context.Context, ref lektordir.Ref, url string) (
 	return url, nil
 }
 
-func (l *diskAdapter) Player(_ context.Context, _ lektordir.Ref, url string) ([]string, error) {
-	return external.Player.Command(l.dir, url)
+func (l *programs) Player(_ context.Context, ref lektordir.Ref, what string, file bool) (argv, env []string,
+	err error) {
+	if file {
+		argv, err = external.Player.Find()
+		argv = append(argv, what)
+	} else {
+		argv, err = external.Player.Command(l.dir, what)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return argv, l.environ(ref), nil
 }
 
-func (l *diskAdapter) Command(_ context.Context, ref lektordir.Ref, words []string) ([]string, error) {
+func (l *programs) Command(_ context.Context, ref lektordir.Ref, words []string) (argv, env []string, err error) {
 	a, err := external.New(words)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return a.For(l.store().Record(ref))
+	if argv, err = a.For(l.store().Record(ref)); err != nil {
+		return nil, nil, err
+	}
+	return argv, l.environ(ref), nil
 }
 
-func (l *diskAdapter) Environ(_ context.Context, ref lektordir.Ref) []string {
+// environ returns environment variables that describe an entry, for commands.
+func (l *access) environ(ref lektordir.Ref) []string {
 	s := l.store()
 	return external.Environ(s, s.Record(ref))
 }
@@ -244,7 +260,7 @@ const (
 	pictureTime  = 30 * time.Second
 )
 
-func (l *diskAdapter) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
+func (l *pages) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
 	config := l.o.Fetch
 	config.Gap = 0
 	config.Deadline = pictureTime

@@ -24,12 +24,12 @@ func (d date) time() time.Time { return time.Unix(d.secs, int64(d.nanos)).UTC() 
 // Learn reads the dates of entries that are not known. If these are many, or most of the entries, it
 // first updates the index, and takes dates from it. It makes an index if there is none and the
 // lektor-dir is large. Without entries it takes all dates from the index as that is.
-func (l *diskAdapter) Learn(ctx context.Context, entries []catalog.Entry,
+func (l *entries) Learn(ctx context.Context, entries []catalog.Entry,
 	progress func(what string, done, total int)) error {
 	if len(entries) == 0 {
-		return learnIndexed(ctx, l)
+		return l.learnIndexed(ctx)
 	}
-	missing := undated(l, entries)
+	missing := l.undated(entries)
 	if len(missing) > min(datesSoon, len(entries)/2) {
 		x := l.index()
 		l.mu.Lock()
@@ -39,10 +39,10 @@ func (l *diskAdapter) Learn(ctx context.Context, entries []catalog.Entry,
 			// If building fails, the entries are read instead.
 			_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
 		}
-		if err := learnIndexed(ctx, l); err != nil {
+		if err := l.learnIndexed(ctx); err != nil {
 			return err
 		}
-		missing = undated(l, entries)
+		missing = l.undated(entries)
 	}
 	s := l.store()
 	done := 0
@@ -57,7 +57,7 @@ func (l *diskAdapter) Learn(ctx context.Context, entries []catalog.Entry,
 }
 
 // learnIndexed takes all dates from the index.
-func learnIndexed(ctx context.Context, l *diskAdapter) error {
+func (l *access) learnIndexed(ctx context.Context) error {
 	_, err := l.indexed().Dates(ctx, func(feed, unique string, when time.Time) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func learnIndexed(ctx context.Context, l *diskAdapter) error {
 }
 
 // undated returns the entries whose dates are not known.
-func undated(l *diskAdapter, entries []catalog.Entry) []catalog.Entry {
+func (l *access) undated(entries []catalog.Entry) []catalog.Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(entries), func(e catalog.Entry) bool {
@@ -83,7 +83,7 @@ const datesSoon = 10_000
 const datesAtOnce = 256
 
 // readDates reads the dates of entries into the cache. The error is that of ctx.
-func (l *diskAdapter) readDates(ctx context.Context, s *entrystore.Store, entries []catalog.Entry) ([]time.Time,
+func (l *access) readDates(ctx context.Context, s *entrystore.Store, entries []catalog.Entry) ([]time.Time,
 	error) {
 	dates := make([]time.Time, len(entries))
 	if err := workers.ForEach(ctx, len(entries), func(i int) {
@@ -99,7 +99,7 @@ func (l *diskAdapter) readDates(ctx context.Context, s *entrystore.Store, entrie
 	return dates, nil
 }
 
-func (l *diskAdapter) Dates(ctx context.Context, entries []catalog.Entry) (dates []time.Time, whole bool) {
+func (l *entries) Dates(ctx context.Context, entries []catalog.Entry) (dates []time.Time, whole bool) {
 	dates = make([]time.Time, len(entries))
 	var missing []int
 	l.mu.Lock()

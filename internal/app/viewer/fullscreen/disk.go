@@ -11,6 +11,9 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/app/viewer/tui"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -22,71 +25,94 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// diskAdapter is the lektor-dir for the full-screen reader. It is safe for concurrent use.
-type diskAdapter struct {
+// access is an access to the lektor-dir, which the parts of the screen share. It is safe for concurrent use.
+type access struct {
 	o     Options
 	dir   *lektordir.Dir
 	clock func() time.Time
 
-	names  *catalog.Catalog
-	broken chan *workers.Panic // receives panics of its goroutines
-
 	mu    sync.Mutex
 	dates map[catalog.ID]date // cache
 	total int                 // number of entries in the last snapshot
-
-	downloader func() *fetch.Client // makes the client of all downloads, once
 }
 
-var _ tui.Disk = (*diskAdapter)(nil)
+// The parts of the disk, each for the part of the screen of that interface.
+type (
+	// feeds is a [tree.Disk] with the Learn of entries.
+	feeds struct {
+		*access
+		names  *catalog.Catalog
+		broken chan *workers.Panic // receives panics of its goroutines
+	}
+	entries  struct{ *access } // a [list.Disk]
+	pages    struct{ *access } // a [page.Disk]
+	programs struct{ *access } // a [page.Commands]
+	// changes is a [work.Disk].
+	changes struct {
+		*access
+		downloader func() *fetch.Client // makes the client of all downloads, once
+	}
+)
+
+// disk is the whole disk.
+type disk struct {
+	feeds
+	entries
+	pages
+	programs
+	changes
+	*access
+}
+
+var _ tui.Disk = (*disk)(nil)
 
 // poll is the interval for checking changes that the kernel cannot report. Where other machines write to the
 // file system, it is farPoll, since all is then listed each time.
 const poll, farPoll = 5 * time.Second, time.Minute
 
-// newDiskAdapter returns an access to the lektor-dir of a session. The caller must close its names.
-func newDiskAdapter(o Options, v *session.Session) *diskAdapter {
+// newDisk returns an access to the lektor-dir of a session. The caller must close its names.
+func newDisk(o Options, v *session.Session) *disk {
 	broken := make(chan *workers.Panic, 1)
 	every := poll
 	if v.Dir.Shared() {
 		every = farPoll
 	}
-	return &diskAdapter{
-		o: o, dir: v.Dir, clock: v.Clock, dates: map[catalog.ID]date{}, broken: broken,
-		names: catalog.Open(v.Dir, catalog.Options{Poll: every, Also: []string{savedDir},
-			Broken: func(p *workers.Panic) {
-				select {
-				case broken <- p:
-				default: // the first one ends the reader
-				}
-			}}),
-		downloader: sync.OnceValue(func() *fetch.Client {
-			config := o.Fetch
-			config.Now = v.Clock
-			return fetch.NewClient(config)
-		}),
-	}
+	l := &access{o: o, dir: v.Dir, clock: v.Clock, dates: map[catalog.ID]date{}}
+	names := catalog.Open(v.Dir, catalog.Options{Poll: every, Also: []string{savedDir},
+		Broken: func(p *workers.Panic) {
+			select {
+			case broken <- p:
+			default: // the first one ends the reader
+			}
+		}})
+	downloader := sync.OnceValue(func() *fetch.Client {
+		config := o.Fetch
+		config.Now = v.Clock
+		return fetch.NewClient(config)
+	})
+	return &disk{feeds{l, names, broken}, entries{l}, pages{l}, programs{l}, changes{access: l, downloader: downloader},
+		l}
 }
 
 // store returns a store for the current time. It does not report malformed entries, as that would
 // repeat each time they are read.
-func (l *diskAdapter) store() *entrystore.Store {
+func (l *access) store() *entrystore.Store {
 	return entrystore.New(l.dir, l.clock(), new(outputBuffer).streams())
 }
 
 // indexed returns a store like that of store, with the index.
-func (l *diskAdapter) indexed() *entrystore.Store {
+func (l *access) indexed() *entrystore.Store {
 	s := l.store()
 	s.Index = l.index()
 	return s
 }
 
-func (l *diskAdapter) index() *index.Index {
+func (l *access) index() *index.Index {
 	return index.For(l.dir, new(outputBuffer).streams(), l.o.Index)
 }
 
 // Overview returns the overview of the index, nil if there is no index.
-func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, error) {
+func (l *feeds) Overview(ctx context.Context, newest int) (*tree.Overview, error) {
 	if !l.index().Exists() {
 		return nil, nil
 	}
@@ -94,15 +120,15 @@ func (l *diskAdapter) Overview(ctx context.Context, newest int) (*tui.Overview, 
 	if overview == nil {
 		return nil, err
 	}
-	o := &tui.Overview{Counts: overview.Feeds}
+	o := &tree.Overview{Counts: overview.Feeds}
 	for _, r := range overview.Newest {
-		o.Newest = append(o.Newest, tui.Listed{Ref: r.Ref, Date: r.Date(), Row: rowOf(r)})
+		o.Newest = append(o.Newest, tree.Listed{Ref: r.Ref, Date: r.Date(), Title: titleOf(r)})
 	}
 	return o, nil
 }
 
 // Now returns the entries of the catalogue.
-func (l *diskAdapter) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+func (l *feeds) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
 	s, err := l.names.Part(ctx, part)
 	total := 0
 	for _, f := range s.Feeds {
@@ -115,7 +141,7 @@ func (l *diskAdapter) Now(ctx context.Context, part catalog.Part) (*catalog.Snap
 }
 
 // Await waits for changes of the catalogue. It panics with a panic of its goroutines, as they have no caller.
-func (l *diskAdapter) Await(ctx context.Context) {
+func (l *feeds) Await(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-l.names.Changed():
@@ -124,24 +150,24 @@ func (l *diskAdapter) Await(ctx context.Context) {
 	}
 }
 
-// rowOf returns the row of an entry.
-func rowOf(r *entrystore.Record) tui.Row {
-	return tui.Row{Title: cells.Plain(termsafe.Brief(r.Title()))}
+// titleOf returns the title of an entry.
+func titleOf(r *entrystore.Record) string {
+	return cells.Plain(termsafe.Brief(r.Title()))
 }
 
-func (l *diskAdapter) Rows(ctx context.Context, refs []lektordir.Ref) []tui.Row {
+func (l *entries) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	s := l.store()
-	rows := make([]tui.Row, len(refs))
+	rows := make([]string, len(refs))
 	_ = workers.ForEach(ctx, len(refs), func(i int) {
-		rows[i] = rowOf(s.Record(refs[i]))
+		rows[i] = titleOf(s.Record(refs[i]))
 	})
 	return rows
 }
 
-func (l *diskAdapter) Query(_ context.Context, text string) (tui.Query, error) {
+func (l *entries) Query(_ context.Context, text string) (list.Query, error) {
 	q, err := l.parse(text)
 	if err != nil {
-		return tui.Query{}, err
+		return list.Query{}, err
 	}
 	m := q.Bind(l.clock())
 	find := func(ctx context.Context) ([]lektordir.Ref, bool) {
@@ -164,7 +190,7 @@ func (l *diskAdapter) Query(_ context.Context, text string) (tui.Query, error) {
 		})
 		return yes
 	}
-	return tui.Query{State: q.MentionsState(), Find: find, Match: match}, nil
+	return list.Query{State: q.MentionsState(), Find: find, Match: match}, nil
 }
 
 // fewEntries is the number of entries whose links can be read while a person waits.
@@ -172,7 +198,7 @@ const fewEntries = 2000
 
 // also writes a header line with the other feeds that have the link of an entry. Without an index, it reads
 // the links of all entries, if they are few.
-func also(ctx context.Context, l *diskAdapter, b *strings.Builder, r *entrystore.Record) {
+func (l *pages) also(ctx context.Context, b *strings.Builder, r *entrystore.Record) {
 	l.mu.Lock()
 	total := l.total
 	l.mu.Unlock()
@@ -190,11 +216,11 @@ func also(ctx context.Context, l *diskAdapter, b *strings.Builder, r *entrystore
 }
 
 // parse parses a query.
-func (l *diskAdapter) parse(text string) (*query.Query, error) {
+func (l *access) parse(text string) (*query.Query, error) {
 	return entrystore.ParseQuery(l.dir.Path(), []string{text})
 }
 
-func (l *diskAdapter) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*tui.Page, error) {
+func (l *pages) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*page.Entry, error) {
 	s := l.store()
 	r := s.Record(ref)
 	if err := r.Read(lektordir.AllFields); err != nil {
@@ -208,10 +234,10 @@ func (l *diskAdapter) Page(ctx context.Context, ref lektordir.Ref, width int, fe
 	}
 	var b strings.Builder
 	viewer.Header(&b, s, r)
-	also(ctx, l, &b, r)
+	l.also(ctx, &b, r)
 	d := r.Document(width)
 	e := r.Get(0)
-	p := &tui.Page{HasArticle: hasArticle, Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}
+	p := &page.Entry{HasArticle: hasArticle, Text: d.Text, URL: r.URL(), Links: d.Links, Pictures: d.Pictures}
 	if p.Text == "" {
 		p.Text = termsafe.Clean(e.Summary)
 	}

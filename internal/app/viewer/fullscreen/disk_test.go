@@ -21,7 +21,7 @@ import (
 )
 
 // adapter returns the disk of the full-screen reader, with a separate index.
-func (f *fixture) adapter(least int) *diskAdapter {
+func (f *fixture) adapter(least int) *disk {
 	f.T.Helper()
 	o := Options{Common: f.Common()}
 	o.Index = index.Options{Cache: filepath.Join(f.T.TempDir(), "cache"), Host: "here", Least: least, Budget: time.Hour}
@@ -29,7 +29,7 @@ func (f *fixture) adapter(least int) *diskAdapter {
 	if err != nil {
 		f.T.Fatal(err)
 	}
-	l := newDiskAdapter(o, v)
+	l := newDisk(o, v)
 	f.T.Cleanup(l.names.Close)
 	return l
 }
@@ -112,7 +112,7 @@ func TestOverview(t *testing.T) {
 			t.Fatalf("%d", len(o.Newest))
 		}
 		for i, e := range o.Newest {
-			if e.Ref != want[i].ref || !e.Date.Equal(want[i].date) || !reflect.DeepEqual(e.Row, l.Rows(ctx, []lektordir.Ref{e.Ref})[0]) {
+			if e.Ref != want[i].ref || !e.Date.Equal(want[i].date) || !reflect.DeepEqual(e.Title, l.Titles(ctx, []lektordir.Ref{e.Ref})[0]) {
 				t.Errorf("%d: %v, not %v", i, e, want[i])
 			}
 		}
@@ -157,7 +157,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-func tuiHash(t *testing.T, l *diskAdapter) string {
+func tuiHash(t *testing.T, l *disk) string {
 	t.Helper()
 	s, err := l.Now(t.Context(), catalog.Part{})
 	if err != nil || len(s.Feeds) != 1 {
@@ -167,7 +167,7 @@ func tuiHash(t *testing.T, l *diskAdapter) string {
 }
 
 // listAll returns all entries in one list.
-func listAll(ctx context.Context, l *diskAdapter) (entries []catalog.Entry, err error) {
+func listAll(ctx context.Context, l *disk) (entries []catalog.Entry, err error) {
 	s, err := l.Now(ctx, catalog.Part{})
 	for _, f := range s.Feeds {
 		entries = slices.AppendSeq(entries, f.All())
@@ -187,7 +187,7 @@ func TestLearnWithoutIndex(t *testing.T) {
 	if err := os.WriteFile(none.o.Index.Cache, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range []*diskAdapter{few, none} {
+	for _, l := range []*disk{few, none} {
 		refs, err := listAll(t.Context(), l)
 		if err != nil {
 			t.Fatal(err)

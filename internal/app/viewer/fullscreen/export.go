@@ -18,7 +18,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-func (l *diskAdapter) Content(_ context.Context, ref lektordir.Ref, form string) ([]byte, error) {
+func (l *pages) Content(_ context.Context, ref lektordir.Ref, form string) ([]byte, error) {
 	s := l.store()
 	r := s.Record(ref)
 	want := lektordir.Fields(lektordir.AllFields)
@@ -39,7 +39,7 @@ func (l *diskAdapter) Content(_ context.Context, ref lektordir.Ref, form string)
 	return []byte(viewer.Text(s, r, viewer.DefaultText)), nil
 }
 
-func (l *diskAdapter) Clip(_ context.Context, text string) error {
+func (l *programs) Clip(_ context.Context, text string) error {
 	argv, err := external.Clipboard.Find()
 	if err != nil {
 		return err
@@ -54,28 +54,31 @@ func (l *diskAdapter) Clip(_ context.Context, text string) error {
 	return nil
 }
 
-func (l *diskAdapter) Bookmarker(_ context.Context, ref lektordir.Ref) ([]string, error) {
+func (l *programs) Bookmarker(_ context.Context, ref lektordir.Ref) (argv, env []string, err error) {
 	a, err := external.Bookmarker()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := l.store().Record(ref)
 	if _, err := viewer.PageOf(r); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return a.For(r)
+	if argv, err = a.For(r); err != nil {
+		return nil, nil, err
+	}
+	return argv, l.environ(ref), nil
 }
 
 // maxSavedName is the maximum length of the name that the reader offers, in bytes. It leaves room
 // for a temporary name beside it.
 const maxSavedName = 200
 
-func (l *diskAdapter) SaveName(_ context.Context, ref lektordir.Ref, dir string) string {
+func (l *pages) SaveName(_ context.Context, ref lektordir.Ref, dir string) string {
 	s := l.store()
 	return strings.TrimSuffix(dir, "/") + "/" + save.Name(s, s.Record(ref), ".txt", maxSavedName)
 }
 
-func (l *diskAdapter) SaveEntry(ctx context.Context, ref lektordir.Ref, path string, replace bool) error {
+func (l *pages) SaveEntry(ctx context.Context, ref lektordir.Ref, path string, replace bool) error {
 	path, err := absolute(path)
 	if err != nil {
 		return err
@@ -113,7 +116,7 @@ func absolute(path string) (string, error) {
 }
 
 // page runs lektor-pages, which alone makes HTML harmless, and writes its output to w.
-func (l *diskAdapter) page(ctx context.Context, w io.Writer, args ...string) error {
+func (l *pages) page(ctx context.Context, w io.Writer, args ...string) error {
 	t := &outputBuffer{}
 	err := cmdline.RunBeside(ctx, "lektor-pages", args, nil, t.streams())
 	if messages := t.err(nil); messages != nil {
@@ -125,16 +128,11 @@ func (l *diskAdapter) page(ctx context.Context, w io.Writer, args ...string) err
 	return err
 }
 
-func (l *diskAdapter) Download(ctx context.Context, ref lektordir.Ref, url, dir string,
+func (l *changes) Download(ctx context.Context, ref lektordir.Ref, url, dir string,
 	progress func(have, total int64)) (string, error) {
 	dir, err := absolute(dir)
 	if err != nil {
 		return "", err
 	}
 	return save.Enclosure(ctx, l.store(), l.downloader(), dir, ref, url, progress)
-}
-
-func (l *diskAdapter) FilePlayer(path string) ([]string, error) {
-	argv, err := external.Player.Find()
-	return append(argv, path), err
 }

@@ -18,7 +18,7 @@ const fetcherName = "lektor-fetch"
 
 // Fetcher runs lektor-fetch in a session of its own, off the reader's terminal. It is never
 // killed: SIGTERM ends it when the feeds that it is delivering are whole.
-func (l *diskAdapter) Fetcher(ctx context.Context, in string, args []string, line func(string)) ([]string, error) {
+func (l *changes) Fetcher(ctx context.Context, in string, args []string, line func(string)) ([]string, error) {
 	path, err := cmdline.Program(fetcherName)
 	if err != nil {
 		return nil, err

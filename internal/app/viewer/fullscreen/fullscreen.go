@@ -87,7 +87,7 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 		return cmdline.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name),
 			"lektor-view tui --plain, ls, show and next work on any")
 	}
-	d := newDiskAdapter(o, v)
+	d := newDisk(o, v)
 	defer d.names.Close()
 	if to.Look, err = d.Look(ctx, ""); err != nil {
 		return fmt.Errorf("look: %w", err)
@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	for _, bad := range to.Look.Errs {
 		s.Report.Warn("%v", bad)
 	}
-	if to.Screen, err = d.Settings(ctx); err != nil {
+	if to.Screen, err = d.settings(); err != nil {
 		s.Report.Warn("%v", err)
 	}
 	return tui.Run(ctx, d, to)

@@ -19,7 +19,7 @@ const sortBytes = 80
 // SortTexts takes the texts from the index if the list has a tenth of all entries, since the index
 // reports all in the time in which about a tenth of them can be read. Entries that it lacks are
 // read.
-func (l *diskAdapter) SortTexts(ctx context.Context, entries []catalog.Entry, by string,
+func (l *entries) SortTexts(ctx context.Context, entries []catalog.Entry, by string,
 	progress func(done, total int)) []string {
 	text := func(r *entrystore.Record) string {
 		t := r.OwnTitle()

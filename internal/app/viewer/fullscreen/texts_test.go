@@ -60,7 +60,7 @@ func TestRemember(t *testing.T) {
 	if got, err := os.ReadFile(l.dir.Join(screenFile)); err != nil || string(got) != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
-	if v, err := l.Settings(t.Context()); err != nil || v.Get("sort folder a/b%3Dc") != "-date" {
+	if v, err := l.settings(); err != nil || v.Get("sort folder a/b%3Dc") != "-date" {
 		t.Errorf("%v", err)
 	}
 }

@@ -9,6 +9,11 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/lektordir"
@@ -24,7 +29,76 @@ type action struct {
 	help  string
 	// command is the arguments of lektor-view that do the same, for help.
 	command string
-	do      func(m *model, c keys.Call) tea.Cmd
+	needs   need
+	do      does
+}
+
+// need is what an action needs. The parent resolves it, or refuses, see [model.resolve].
+type need uint
+
+// The needs of actions.
+const (
+	anEntry    need = 1 << iota // the open entry, or the one under the cursor of the list
+	maybeEntry                  // as anEntry, but it may be missing
+	aPage                       // the text of the open entry
+	aFeed                       // the feed under the cursor, or that of the entry or of the list
+	current                     // not those of an earlier query: the entries of the list
+	feeds                       // the feeds and counts
+	entries                     // all entries
+	complete                    // the whole list
+	fetcher                     // lektor-fetch
+	commands                    // commands in the file of keys, which the user must have written
+)
+
+// does does an action, by a function of one part.
+type does func(m *model, g part.Given) part.Effects
+
+// The functions of actions are methods of these parts.
+var (
+	inBrowser  = in(func(m *model) *browser { return &m.browser })
+	inList     = in(func(m *model) *list.List { return &m.browser.list })
+	inPage     = in(func(m *model) *page.Page { return &m.browser.page })
+	inPrograms = in(func(m *model) *page.Programs { return m.browser.page.Programs })
+	inWork     = in(func(m *model) *work.Work { return m.work })
+	inFetching = in(func(m *model) *work.Fetching { return &m.work.Fetching })
+	inPrompt   = in(func(m *model) *prompt.Prompt { return &m.prompt })
+	inLook     = in(func(m *model) *appearance { return &m.appearance })
+)
+
+// in returns a function that makes an action of a method of a part.
+func in[P any](of func(*model) *P) func(func(*P, part.Given) part.Effects) does {
+	return func(do func(*P, part.Given) part.Effects) does {
+		return func(m *model, g part.Given) part.Effects { return do(of(m), g) }
+	}
+}
+
+func inReader(f func(*model, part.Given) part.Effects) does { return f }
+
+// times returns an action of the browser with the count, at least 1.
+func times(f func(b *browser, n int) part.Effects) does {
+	return func(m *model, g part.Given) part.Effects { return f(&m.browser, max(g.Count, 1)) }
+}
+
+// by returns an action of the browser that goes forward (by 1) or backward (by -1).
+func by(n int, f func(b *browser, by int) part.Effects) does {
+	return func(m *model, _ part.Given) part.Effects { return f(&m.browser, n) }
+}
+
+// mark returns an action that sets and clears flags of the chosen entry.
+func mark(set, unset string) does {
+	return func(m *model, g part.Given) part.Effects { return m.browser.mark(g, set, unset) }
+}
+
+// toggle returns an action that sets or clears a flag of the chosen entry.
+func toggle(flag byte) does {
+	return func(m *model, g part.Given) part.Effects { return m.browser.toggle(g, flag) }
+}
+
+// chooseNode returns an action that opens a menu of the nodes of a kind.
+func chooseNode(title string, kind tree.Kind) does {
+	return func(m *model, _ part.Given) part.Effects {
+		return m.browser.tree.Menu(title, kind, m.browser.listNode)
+	}
 }
 
 // actionOf returns an action by its name.
@@ -35,30 +109,6 @@ func actionOf(name string) (action, bool) {
 		return action{}, false
 	}
 	return all[i], true
-}
-
-// browse returns an action that changes the browser.
-func browse(f func(b *browser) effects) func(*model, keys.Call) tea.Cmd {
-	return func(m *model, _ keys.Call) tea.Cmd {
-		m.apply(f(&m.browser))
-		return nil
-	}
-}
-
-// times returns an action that changes the browser; n is the count, at least 1.
-func times(f func(b *browser, n int) effects) func(*model, keys.Call) tea.Cmd {
-	return func(m *model, c keys.Call) tea.Cmd {
-		m.apply(f(&m.browser, max(c.Count, 1)))
-		return nil
-	}
-}
-
-// mark returns an action that sets and clears flags of the chosen entry.
-func mark(set, unset string) func(*model, keys.Call) tea.Cmd {
-	return func(m *model, _ keys.Call) tea.Cmd {
-		m.mark(set, unset)
-		return nil
-	}
 }
 
 // group is actions with their title in help.
@@ -74,7 +124,7 @@ func groups() []group {
 		{title: "moving", actions: moves()},
 		{title: "the entry", actions: entryActions()},
 		{title: "the entry in other programs", actions: exportActions()},
-		{title: "lists and the screen", actions: slices.Concat(listActions(), orderActions(), lookActions())},
+		{title: "lists and the screen", actions: slices.Concat(listActions(), lookActions())},
 		{title: "feeds", actions: fetchActions()},
 		{title: "commands, and many entries", actions: slices.Concat(lineActions(), commandActions())},
 	}
@@ -91,198 +141,230 @@ func actions() (all []action) {
 // readingActions returns the actions that open entries, and leave them.
 func readingActions() []action {
 	return []action{
-		{"open", 0, "open the line of the cursor; an entry is marked as read", "show --mark", browse((*browser).open)},
-		{"forward", 0, "a page of the entry, then the next unread one", "next", browse((*browser).forward)},
+		{"open", 0, "open the line of the cursor; an entry is marked as read", "show --mark", 0,
+			inBrowser((*browser).open)},
+		{"forward", 0, "a page of the entry, then the next unread one", "next", 0, inBrowser((*browser).forward)},
 		{"next-unread", 0,
-			"to the next unread entry, also in the next feed; in a search in an entry: to the next match", "ls",
-			nextOf(1)},
-		{"previous-unread", 0, "to the previous unread entry, or match", "ls", nextOf(-1)},
-		{"next", 0, "to the next entry", "", times((*browser).nextEntry)},
-		{"previous", 0, "to the previous entry", "", times(func(b *browser, n int) effects { return b.nextEntry(-n) })},
-		{"next-feed", 0, "to the next feed with unread entries", "count --by feed",
-			browse(func(b *browser) effects { return b.nextFeed(1) })},
-		{"previous-feed", 0, "to the previous feed with unread entries", "count --by feed",
-			browse(func(b *browser) effects { return b.nextFeed(-1) })},
-		{"back", 0, "leave a search, an entry or the list", "", browse((*browser).back)},
-		{"quit", 0, "leave an entry or the list; in the feeds: end", "", quit},
+			"to the next unread entry, also in the next feed; in a search in an entry: to the next match", "ls", 0,
+			by(1, (*browser).nextMatch)},
+		{"previous-unread", 0, "to the previous unread entry, or match", "ls", 0, by(-1, (*browser).nextMatch)},
+		{"next", 0, "to the next entry", "", 0, times((*browser).nextEntry)},
+		{"previous", 0, "to the previous entry", "", 0,
+			times(func(b *browser, n int) part.Effects { return b.nextEntry(-n) })},
+		{"next-feed", 0, "to the next feed with unread entries", "count --by feed", 0, by(1, (*browser).nextFeed)},
+		{"previous-feed", 0, "to the previous feed with unread entries", "count --by feed", 0,
+			by(-1, (*browser).nextFeed)},
+		{"back", 0, "leave a search, an entry or the list", "", 0, inBrowser((*browser).back)},
+		{"quit", 0, "leave an entry or the list; in the feeds: end", "", 0, inReader((*model).quit)},
 	}
 }
 
 // moves returns the actions that move the cursor.
 func moves() []action {
 	return []action{
-		{"down", 0, "one line down", "", times(func(b *browser, n int) effects { return b.move(n) })},
-		{"up", 0, "one line up", "", times(func(b *browser, n int) effects { return b.move(-n) })},
-		{"half-down", 0, "half a page down", "", times(func(b *browser,
-			n int) effects {
-			return b.move(n * b.halfPage())
-		})},
-		{"half-up", 0, "half a page up", "", times(func(b *browser,
-			n int) effects {
-			return b.move(-n * b.halfPage())
-		})},
-		{"page-down", 0, "a page down", "", times(func(b *browser, n int) effects { return b.move(n * b.fullPage()) })},
-		{"page-up", 0, "a page up", "", times(func(b *browser, n int) effects { return b.move(-n * b.fullPage()) })},
-		{"scroll-down", 0, "the text one line down, from any pane", "", times((*browser).scroll)},
-		{"scroll-up", 0, "the text one line up", "", times(func(b *browser, n int) effects { return b.scroll(-n) })},
-		{"top", 0, "to the first line, or to line N", "",
-			times(func(b *browser, n int) effects { return b.to(n - 1) })},
-		{"bottom", 0, "to the last line, or to line N", "", bottom},
-		{"quit-now", 0, "end", "", end},
-		{"next-pane", 0, "to the next pane", "", browse(func(b *browser) effects { return b.pane(1) })},
-		{"previous-pane", 0, "to the previous pane", "", browse(func(b *browser) effects { return b.pane(-1) })},
-		{"zoom", 0, "show this pane alone, or all panes", "", browse((*browser).toggleZoom)},
-		{"fold", 0, "close or open a folder", "", browse((*browser).fold)},
+		{"down", 0, "one line down", "", 0, times((*browser).move)},
+		{"up", 0, "one line up", "", 0, times(func(b *browser, n int) part.Effects { return b.move(-n) })},
+		{"half-down", 0, "half a page down", "", 0,
+			times(func(b *browser, n int) part.Effects { return b.move(n * b.halfPage()) })},
+		{"half-up", 0, "half a page up", "", 0,
+			times(func(b *browser, n int) part.Effects { return b.move(-n * b.halfPage()) })},
+		{"page-down", 0, "a page down", "", 0,
+			times(func(b *browser, n int) part.Effects { return b.move(n * b.fullPage()) })},
+		{"page-up", 0, "a page up", "", 0,
+			times(func(b *browser, n int) part.Effects { return b.move(-n * b.fullPage()) })},
+		{"scroll-down", 0, "the text one line down, from any pane", "", 0, scroll(1)},
+		{"scroll-up", 0, "the text one line up", "", 0, scroll(-1)},
+		{"top", 0, "to the first line, or to line N", "", 0,
+			times(func(b *browser, n int) part.Effects { return b.to(n - 1) })},
+		{"bottom", 0, "to the last line, or to line N", "", 0, inBrowser((*browser).bottom)},
+		{"quit-now", 0, "end", "", 0, inReader((*model).end)},
+		{"next-pane", 0, "to the next pane", "", 0, by(1, (*browser).nextPane)},
+		{"previous-pane", 0, "to the previous pane", "", 0, by(-1, (*browser).nextPane)},
+		{"zoom", 0, "show this pane alone, or all panes", "", 0, inBrowser((*browser).toggleZoom)},
+		{"fold", 0, "close or open a folder", "", 0, inBrowser((*browser).fold)},
 	}
+}
+
+// scroll returns an action that scrolls the text.
+func scroll(by int) does {
+	return times(func(b *browser, n int) part.Effects {
+		b.page.Scroll(n * by)
+		return nil
+	})
 }
 
 // entryActions returns the actions on the chosen entry.
 func entryActions() []action {
 	return []action{
-		{"toggle-read", 0, "read or unread", "mark --set S, --clear S", toggle('S')},
-		{"read", 0, "mark as read", "mark --set S", mark("S", "")},
-		{"unread", 0, "mark as unread", "mark --clear S", mark("", "S")},
-		{"toggle-flagged", 0, "flagged or not", "mark --set F, --clear F", toggle('F')},
-		{"flags", 1, "set and clear flags: +Fa-S", "mark --set Fa --clear S", setFlags},
+		{"toggle-read", 0, "read or unread", "mark --set S, --clear S", anEntry, toggle('S')},
+		{"read", 0, "mark as read", "mark --set S", anEntry, mark("S", "")},
+		{"unread", 0, "mark as unread", "mark --clear S", anEntry, mark("", "S")},
+		{"toggle-flagged", 0, "flagged or not", "mark --set F, --clear F", anEntry, toggle('F')},
+		{"flags", 1, "set and clear flags: +Fa-S", "mark --set Fa --clear S", anEntry, inBrowser((*browser).setFlags)},
 		{"read-all", 0, "mark all that is listed as read; in All and in folders after a question",
-			"ls -o path QUERY | mark --set S -", readAll},
-		{"trash", 0, "mark as trashed", "rm", trash},
-		{"undo", 0, "take back the last command", "undo", undo},
-		{"browser", 0, "open the entry in the browser; with N, its link N", "open --keep, open --keep --link N",
-			openEntry},
-		{"link", 1, "open a link by its number", "open --keep --link N", openLink},
-		{"play", 0, "play the enclosure; with N, number N", "play --keep --enclosure N", play},
-		{"picture", 0, "fetch a picture of the entry and show it; again: the next", "open --keep --link N",
-			showPicture},
-		{"feed-text", 0, "switch between the page's article and the feed's own text", "show --feed-text", feedText},
+			"ls -o path QUERY | mark --set S -", complete, inList((*list.List).ReadAll)},
+		{"trash", 0, "mark as trashed", "rm", anEntry, inBrowser((*browser).trash)},
+		{"undo", 0, "take back the last command", "undo", 0, inWork((*work.Work).TakeBack)},
+		{"browser", 0, "open the entry in the browser; with N, its link N", "open --keep, open --keep --link N", 0,
+			inReader((*model).browse)},
+		{"link", 1, "open a link by its number", "open --keep --link N", aPage, inPage((*page.Page).OpenLink)},
+		{"play", 0, "play the enclosure; with N, number N", "play --keep --enclosure N", aPage,
+			inPage((*page.Page).Play)},
+		{"picture", 0, "fetch a picture of the entry and show it; again: the next", "open --keep --link N", aPage,
+			func(m *model, g part.Given) part.Effects { return m.pictures.Show(&m.browser.page, g) }},
+		{"feed-text", 0, "switch between the page's article and the feed's own text", "show --feed-text", aPage,
+			inPage((*page.Page).ToggleFeedText)},
+	}
+}
+
+// exportActions returns the actions that hand an entry to other programs.
+func exportActions() []action {
+	return []action{
+		{"links", 0, "list the links, enclosures and pictures of the entry", "open --keep --link N", aPage,
+			inPage((*page.Page).ListLinks)},
+		{"yank", 1, "copy the URL, the title or the enclosure: yank url, title or enclosure",
+			"ls -o url, title, enclosures", 0, inReader((*model).yank)},
+		{"pipe", optional, "pipe the text, the HTML or the URL of the entry into a command: pipe text, html or url",
+			"show, show --raw, ls -o url", anEntry, inPrograms((*page.Programs).Pipe)},
+		{"save", 1, "save the entry as text, HTML or a mail message",
+			"show, lektor-pages digest --full, lektor-pages message", anEntry, inPrograms((*page.Programs).Save)},
+		{"download", 1, "download the enclosures of the entry; with N, number N", "save DIR", anEntry | aPage,
+			inPage((*page.Page).Download)},
+		{"downloads", 0, "list the downloads", "", 0,
+			func(m *model, g part.Given) part.Effects { return m.work.Downloads.Show(g) }},
+		{"bookmark", 0, "bookmark the entry, by the command in LEKTOR_BOOKMARK", "bookmark", anEntry,
+			inPrograms((*page.Programs).Bookmark)},
 	}
 }
 
 // listActions returns the actions on lists and on the screen.
 func listActions() []action {
 	return []action{
-		{"search", 1, "search in the list while you type (lektor-query(7)); in an entry: for a text", "ls -a QUERY",
-			search},
-		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", saveQuery},
-		{"all", 0, "list read entries too, or unread entries only", "ls -a", browse((*browser).toggleAll)},
-		{"reload", 0, "read everything anew", "", reload},
-		{"messages", 0, "all messages as a whole: of the last line, and of fetches", "lektor-fetch ls --broken",
-			messages},
-		{"repeat", 0, "say the line of the cursor again", "", repeat},
-		{"redraw", 0, "draw the screen anew", "", func(*model, keys.Call) tea.Cmd { return tea.ClearScreen }},
-		{"suspend", 0, "stop, until the shell's fg", "", suspend},
-		{"help", 0, "the keys", "", help},
+		{"search", 1, "search in the list while you type (lektor-query(7)); in an entry: for a text", "ls -a QUERY", 0,
+			inBrowser((*browser).search)},
+		{"save-query", 1, "save the search as a folder", "echo QUERY >etc/view/query/NAME", 0,
+			inList((*list.List).Save)},
+		{"all", 0, "list read entries too, or unread entries only", "ls -a", 0, inList((*list.List).ToggleAll)},
+		{"reload", 0, "read everything anew", "", 0, inReader((*model).reload)},
+		{"messages", 0, "all messages as a whole: of the last line, and of fetches", "lektor-fetch ls --broken", 0,
+			inPrompt((*prompt.Prompt).ShowMessages)},
+		{"repeat", 0, "say the line of the cursor again", "", 0, inReader((*model).repeat)},
+		{"redraw", 0, "draw the screen anew", "", 0,
+			func(*model, part.Given) part.Effects { return part.Effects{part.Run(tea.ClearScreen)} }},
+		{"suspend", 0, "stop, until the shell's fg", "", 0, inReader((*model).suspend)},
+		{"help", 0, "the keys", "", 0, inReader((*model).help)},
+		{"sort", 1, "choose the order of the list, in the feeds that of the feeds; the present one again: reversed",
+			"ls --sort title, ls --sort -date", feeds, inBrowser((*browser).sortBy)},
+		{"hide-read", 0, "hide feeds and folders with nothing unread, or show them, in the folder of the cursor",
+			"count --by feed", feeds,
+			func(m *model, g part.Given) part.Effects { return m.browser.tree.HideRead(g) }},
+	}
+}
+
+// lookActions returns the actions on the look of the screen, and the menus of folders and queries.
+func lookActions() []action {
+	return []action{
+		{"wider", 0, "make this pane larger, by N steps", "", 0, inLook((*appearance).wider)},
+		{"narrower", 0, "make this pane smaller, by N steps", "", 0, inLook((*appearance).narrower)},
+		{"layout", 1, "the next layout: auto, two, three or stacked", "", 0, inLook((*appearance).nextLayout)},
+		{"theme", 1, "the next theme: default, dark or light", "", 0, inLook((*appearance).nextTheme)},
+		{"color", variadic, "set a color for now, as a line of etc/view/look", "", 0, inLook((*appearance).typeLine)},
+		{"folders", 0, "choose a folder from a menu", "ls folder:NAME", 0, chooseNode("the folders", tree.FolderNode)},
+		{"queries", 0, "choose a saved query from a menu", "ls query:NAME", 0,
+			chooseNode("the saved queries", tree.SavedNode)},
+	}
+}
+
+// fetchActions returns the actions that run lektor-fetch.
+func fetchActions() []action {
+	return []action{
+		{"fetch", 0, "fetch this feed", "lektor-fetch update FEED", fetcher | aFeed, inFetching((*work.Fetching).Feed)},
+		{"fetch-folder", 0, "fetch the feeds of this folder", "lektor-fetch update FEED...", fetcher | current,
+			inBrowser((*browser).fetchFolder)},
+		{"fetch-all", 0, "fetch all feeds", "lektor-fetch update -a", fetcher, inFetching((*work.Fetching).All)},
+		{"fetch-every", 1, "fetch the feeds that are due every N minutes", "lektor-fetch update", fetcher,
+			inFetching((*work.Fetching).Every)},
+		{"subscribe", 1, "subscribe to a feed, by its URL or that of a page", "lektor-fetch add", fetcher,
+			inWork((*work.Work).Subscribe)},
+		{"edit-feed", 0, "rename this feed, change its folders and settings, or unsubscribe",
+			"lektor-fetch set, lektor-fetch rm", fetcher | aFeed, inWork((*work.Work).EditFeed)},
+		{"edit-feeds", 0, "edit the list of feeds in your editor", "lektor-fetch edit", fetcher,
+			inWork((*work.Work).EditFeeds)},
+	}
+}
+
+// lineActions returns the command line, and actions on many entries.
+func lineActions() []action {
+	return []action{
+		{"command", 0, "type an action, a command of lektor-view, or the number of a line", "", 0,
+			func(m *model, _ part.Given) part.Effects { return m.line.ask() }},
+		{"read-above", 0, "mark all entries above the cursor as read", "mark --set S", complete,
+			inList((*list.List).ReadAbove)},
+		{"read-node", 0, "mark all entries of the folder or feed as read, after a question",
+			"ls -o path QUERY | mark --set S -", entries, inList((*list.List).ReadNode)},
+		{"random-unread", 0, "to an unread entry of the list, at random", "ls --sort random", 0,
+			inBrowser((*browser).random)},
+		{"open-all", 0, "open the listed unread entries in the browser, after a question",
+			"ls -o path QUERY | open --keep -", complete, inReader((*model).openAll)},
 	}
 }
 
 // commandActions returns the actions that run commands.
 func commandActions() []action {
 	return []action{
-		{"run", variadic, "run a command on the terminal", "", run},
-		{"run-wait", variadic, "run a command, and wait for Enter", "", run},
-		{"spawn", variadic, "run a command in the background", "", spawn},
+		{"run", variadic, "run a command on the terminal", "", commands | maybeEntry, inPrograms((*page.Programs).Run)},
+		{"run-wait", variadic, "run a command, and wait for Enter", "", commands | maybeEntry,
+			inPrograms((*page.Programs).Run)},
+		{"spawn", variadic, "run a command in the background", "", commands | maybeEntry,
+			inPrograms((*page.Programs).Spawn)},
 	}
 }
 
-// bottom moves to the last line, or with a count to the line of that number.
-func bottom(m *model, c keys.Call) tea.Cmd {
-	line := 1 << 30
-	if c.Count > 0 {
-		line = c.Count - 1
-	}
-	m.apply(m.browser.to(line))
-	return nil
-}
-
-// quit goes back one pane; from the feeds it ends the reader.
-func quit(m *model, c keys.Call) tea.Cmd {
-	if m.browser.focus == keys.FeedsPane {
-		return end(m, c)
-	}
-	m.browser.page.find = finder{} // one key leaves the entry
-	m.apply(m.browser.back())
-	return nil
-}
-
-// tooEarly reports whether a key would work on an entry of the list, but its items are those of the
-// query before. Then it shows a message.
-func tooEarly(m *model) bool {
-	early := m.browser.focus == keys.ListPane && m.browser.list.outdated()
-	if early {
-		m.apply(incomplete)
-	}
-	return early
-}
-
-// needEntry returns the chosen entry. If there is none, it shows a message and ok is false.
-func (m *model) needEntry() (ref lektordir.Ref, ok bool) {
-	if tooEarly(m) {
-		return lektordir.Ref{}, false
-	}
-	ref, ok = m.browser.chosen()
-	if !ok {
-		m.say("choose an entry first")
-	}
-	return ref, ok
-}
-
-// needPage returns the open page. If none is open, it shows a message and returns nil. If the
-// page is still being read, it returns nil, and c is done when the page is there.
-func (m *model) needPage(c keys.Call) *Page {
-	p := &m.browser.page
+// resolve returns what an action needs. If it is missing, it returns the message about that, or none if the action
+// will be done when it is there.
+func (m *model) resolve(a action, c keys.Call) (g part.Given, ok bool, refusal part.Effects) {
+	g.Call = c
+	b, has := &m.browser, func(n need) bool { return a.needs&n != 0 }
 	switch {
-	case m.browser.focus != keys.PagePane || !p.open() || p.err != nil:
-		m.say("open an entry first")
-		return nil
-	case p.page == nil:
-		p.pending = c
+	case has(fetcher) && m.o.NoFetcher != nil:
+		return g, false, m.Fail(m.o.NoFetcher)
+	case has(commands) && m.o.NoCommands != nil:
+		return g, false, m.Fail(m.o.NoCommands)
+	case has(feeds) && b.tree.Snapshot == nil, has(entries) && (b.tree.Snapshot == nil || b.tree.Snapshot.Partial):
+		return g, false, m.Say("the entries are not read yet")
+	case has(complete) && !b.list.Complete,
+		has(anEntry|maybeEntry|aFeed|current) && b.focus == keys.ListPane && b.list.Outdated():
+		return g, false, b.list.Incomplete()
+	case has(aPage) && (b.focus != keys.PagePane || !b.page.Open() || b.page.Err != nil):
+		return g, false, m.Say("open an entry first")
+	case has(aPage) && b.page.Entry == nil:
+		b.page.Await(c)
+		return g, false, nil
 	}
-	return p.page
-}
-
-// toggle returns an action that clears a flag of the chosen entry if it has it, and sets it otherwise.
-func toggle(flag byte) func(*model, keys.Call) tea.Cmd {
-	return func(m *model, _ keys.Call) tea.Cmd {
-		switch ref, ok := m.needEntry(); {
-		case !ok:
-		case ref.HasFlag(flag) && (flag != 'S' || !ref.Unread()):
-			m.mark("", string(flag))
-		default:
-			m.mark(string(flag), "")
-		}
-		return nil
+	g.Ref, ok = b.chosen()
+	if has(anEntry) && !ok {
+		return g, false, m.Say("choose an entry first")
 	}
-}
-
-// mark sets and clears flags of the chosen entry.
-func (m *model) mark(set, unset string) {
-	ref, ok := m.needEntry()
 	if !ok {
-		return
+		g.Ref = lektordir.Ref{}
 	}
-	m.browser.list.readHere[keyOf(ref)] = true
-	m.change([]lektordir.Ref{ref}, set, unset, nil)
-	if m.browser.focus == keys.ListPane && m.o.Advance && !m.input.moreActions {
-		m.apply(m.browser.move(1))
+	if g.Feed = b.chosenFeed(); has(aFeed) && g.Feed == "" {
+		return g, false, m.Say("choose a feed first")
 	}
+	return g, true, nil
 }
 
-// setFlags sets and clears the flags in the word of c, or asks for them.
-func setFlags(m *model, c keys.Call) tea.Cmd {
-	if _, ok := m.needEntry(); !ok {
+// do does an action.
+func (m *model) do(c keys.Call) part.Effects {
+	a, ok := actionOf(c.Action)
+	if !ok {
 		return nil
 	}
-	if len(c.Words) == 0 {
-		m.ask("flags, as +Fa-S: ", "", "flags")
-		return nil
+	g, ok, refusal := m.resolve(a, c)
+	if !ok {
+		return refusal
 	}
-	set, unset, err := parseFlags(c.Words[0])
-	if err != nil {
-		m.fail(err)
-		return nil
-	}
-	m.mark(set, unset)
-	return nil
+	return a.do(m, g)
 }
 
 // parseFlags parses flags to set and to clear: +Fa-S sets F and a, and clears S. Words can
@@ -313,159 +395,6 @@ func parseFlags(s string) (set, unset string, err error) {
 	return set, unset, nil
 }
 
-// readAll marks the listed entries as read, those of several feeds if the user confirms.
-func readAll(m *model, _ keys.Call) tea.Cmd {
-	refs, of := listedUnread(m, len(m.browser.list.items)), m.browser.list.of.kind
-	switch {
-	case refs == nil:
-	case of == allNode, of == folderNode:
-		confirmRead(m, refs)
-	default:
-		markRead(m, refs)
-	}
-	return nil
-}
-
-// confirmRead marks entries of the listed node as read, if the user confirms.
-func confirmRead(m *model, refs []lektordir.Ref) {
-	m.input.confirm(m.Trf("mark %d entries of %s as read?", len(refs), listName(m)), func() tea.Cmd {
-		markRead(m, refs)
-		return nil
-	})
-}
-
-// listedUnread returns the unread entries among the first n of the list. If there are none, or
-// the list is not complete, it shows a message and returns nil.
-func listedUnread(m *model, n int) (refs []lektordir.Ref) {
-	if !m.browser.list.complete {
-		m.apply(incomplete)
-		return nil
-	}
-	for _, it := range m.browser.list.items[:n] {
-		if m.marks.Unread(it.Entry) {
-			refs = append(refs, m.marks.Now(it.Ref()))
-		}
-	}
-	if len(refs) == 0 {
-		m.say("these entries are read already")
-	}
-	return refs
-}
-
-// markRead marks entries as read; they stay in the list.
-func markRead(m *model, refs []lektordir.Ref) {
-	for _, r := range refs {
-		m.browser.list.readHere[keyOf(r)] = true
-	}
-	m.say("marking %d entries as read", len(refs))
-	m.change(refs, "S", "", func(r work.Result) tea.Cmd {
-		m.say("%d entries marked as read; %s undoes it", len(r.Moved), m.o.Keys.Of("undo"))
-		return nil
-	})
-}
-
-// trash marks the chosen entry as trashed, and closes it.
-func trash(m *model, _ keys.Call) tea.Cmd {
-	ref, ok := m.needEntry()
-	if !ok {
-		return nil
-	}
-	m.browser.closePage()
-	m.change([]lektordir.Ref{ref}, "T", "", func(work.Result) tea.Cmd {
-		m.say("trashed; %s undoes it", m.o.Keys.Of("undo"))
-		return nil
-	})
-	return nil
-}
-
-// undo takes back the last command of any program that marked entries or changed subscriptions.
-func undo(m *model, _ keys.Call) tea.Cmd {
-	m.marks.Undo(m.tasks.Of(addTask))
-	return nil
-}
-
-// search asks for a query, and lists the entries that it selects while the user types. If an
-// entry has the focus, it asks for a text and searches the entry.
-func search(m *model, c keys.Call) tea.Cmd {
-	b := &m.browser
-	if len(c.Words) == 0 && b.focus == keys.PagePane && b.page.page != nil {
-		m.ask("/", "", "").then = searchPage
-		return nil
-	}
-	if len(c.Words) > 0 {
-		m.apply(b.search(c.Words[0]))
-		return nil
-	}
-	m.ask("/", b.list.query, "search").before = &beforeSearch{b.list.query, b.focus}
-	b.focus = keys.ListPane
-	return nil
-}
-
-// saveQuery saves the search. It asks for a name if c has none.
-func saveQuery(m *model, c keys.Call) tea.Cmd {
-	list := &m.browser.list
-	switch {
-	case list.query == "":
-		m.say("no search to save: search first")
-	case len(c.Words) == 0:
-		m.ask("save as: ", "", "save-query")
-	default:
-		m.marks.Save(strings.TrimSpace(c.Words[0]), listSpec{of: list.of, query: list.query}.text())
-	}
-	return nil
-}
-
-// reload reads everything again.
-func reload(m *model, _ keys.Call) tea.Cmd {
-	m.requestScan(anyFeed)
-	m.scan.next.recheck = true
-	clear(m.rows)
-	m.apply(m.browser.reread())
-	return readLook(m)
-}
-
-// feedText switches between the text of the feed and the article of the page.
-func feedText(m *model, c keys.Call) tea.Cmd {
-	page := m.needPage(c)
-	if page == nil {
-		return nil
-	}
-	if !page.HasArticle {
-		m.say("the entry has only the text of its feed")
-		return nil
-	}
-	m.say("the article of the page")
-	if m.browser.page.toggleFeedText() {
-		m.say("the text of the feed; %s shows the article of the page", m.o.Keys.Of("feed-text"))
-	}
-	return nil
-}
-
-// repeat says the line of the cursor again: as a line with --plain, else in the last line.
-func repeat(m *model, _ keys.Call) tea.Cmd {
-	if m.voice != nil {
-		m.voice.forget()
-		return nil
-	}
-	at, known := entryLine(m, true)
-	if m.browser.focus == keys.FeedsPane {
-		at, known = nodeLine(m)
-	}
-	if known && m.input.menu == nil {
-		m.say("%s", at)
-	}
-	return nil
-}
-
-// suspend stops the reader until the shell resumes it.
-func suspend(m *model, _ keys.Call) tea.Cmd {
-	send, t := m.send, m.terminal
-	return inOrder(m.dropPicture(), tea.Exec(stopping{}, func(err error) tea.Msg {
-		go send(t.size()) // the size may have changed; in a goroutine, as the library waits for this callback
-		return statusMsg{"", err}
-	}))
-}
-
 // check returns an error if there is no such action or it does not take these words.
 func check(c keys.Call) error {
 	if c.Action == "none" {
@@ -492,11 +421,17 @@ func ParseKeys(name string, text []byte) *keys.Keys { return keys.Parse(name, te
 func RunsCommands(k *keys.Keys) bool {
 	for _, b := range k.Bound {
 		for _, c := range b {
-			_, piped := pipeForm(c.Words)
+			_, piped := keys.PipeForm(c.Words)
 			if a, _ := actionOf(c.Action); a.words == variadic || a.words == optional && len(piped) > 0 {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// needsFetcher reports whether an action runs lektor-fetch.
+func needsFetcher(c keys.Call) bool {
+	a, _ := actionOf(c.Action)
+	return a.needs&fetcher != 0
 }

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"errors"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"strings"
 	"testing"
 
@@ -14,16 +16,16 @@ var overlays = map[string]func(k *desk){
 	"folders":      func(k *desk) { k.press("g", "d") },
 	"order":        func(k *desk) { k.press("s") },
 	"links":        func(k *desk) { k.press("b") },
-	"downloads":    func(k *desk) { k.downloads.list = []*download{{url: "http://e.example/1"}}; k.press("B") },
-	"messages":     func(k *desk) { k.input.keep("a", "b"); k.press("g", "e") },
-	"settings":     func(k *desk) { settingsOf("f", []string{"alias\tx"}).show(k.model) },
-	"feeds":        func(k *desk) { chooseFeed(k.model, []string{"http://a.example/", "http://b.example/"}, nil) },
+	"downloads":    func(k *desk) { k.work.Downloads.List = []*work.Download{{URL: "http://e.example/1"}}; k.press("B") },
+	"messages":     func(k *desk) { k.prompt.Keep("a", "b"); k.press("g", "e") },
+	"settings":     func(k *desk) { k.press("e"); k.await("the settings of the feed") },
+	"feeds":        func(k *desk) { k.press("+", "x", "enter", "enter"); k.await("the page has several feeds") },
 	"output":       func(k *desk) { k.line("mark"); k.press("enter"); k.await("second line") },
 	"read-node":    func(k *desk) { k.press("C") },
 	"open-all":     func(k *desk) { k.press("O") },
-	"end":          func(k *desk) { k.downloads.list = []*download{{url: "http://e.example/1"}}; k.press("Q") },
-	"unsubscribe":  func(k *desk) { settingsOf("f", nil).unsubscribe(k.model) },
-	"picture":      func(k *desk) { k.shown.on = true },
+	"end":          func(k *desk) { k.work.Downloads.List = []*work.Download{{URL: "http://e.example/1"}}; k.press("Q") },
+	"unsubscribe":  func(k *desk) { k.press("e"); k.await("the settings of the feed"); k.press("G", "enter") },
+	"picture":      func(k *desk) { k.pictures.On = true },
 	"half a key":   func(k *desk) { k.press("?", "g") },
 	"half a count": func(k *desk) { k.press("b", "3") },
 }
@@ -42,35 +44,44 @@ func TestTypedAhead(t *testing.T) {
 	for name, open := range overlays {
 		t.Run(name, func(t *testing.T) {
 			d := newPaged(manyLinks())
+			d.fetcher = func(args []string, line func(string)) error {
+				if args[0] == "set" {
+					line("alias\tx")
+					return nil
+				}
+				line("feed\thttp://a.example/\tA")
+				line("feed\thttp://b.example/\tB")
+				return errors.New("several feeds")
+			}
 			k := openPage(t, d, 80, 24)
 			k.o.Commands, k.o.Self = fakeCommands{}, []string{"printf", "first line\nsecond line\n"}
-			k.until("the mark", func() bool { return k.marks.Len() == 0 })
+			k.until("the mark", func() bool { return k.browser.marks.Len() == 0 })
 			open(k)
-			covered := func() bool { return k.input.open() || k.shown.on }
+			covered := func() bool { return k.prompt.Open() || k.pictures.On }
 			if !covered() {
 				t.Fatalf("no overlay:\n%s", k.shows())
 			}
 			k.burst(":mark --set d")
-			if p := k.input.prompt; p == nil || string(p.text) != "mark --set d" || k.input.menu != nil || k.input.question != nil || k.shown.on {
+			if p := k.prompt.Line; p == nil || string(p.Text) != "mark --set d" || k.prompt.Menu != nil || k.prompt.Question != nil || k.pictures.On {
 				t.Fatalf("no command line:\n%s", k.shows())
 			}
 			k.press("esc")
 			open(k)
-			page := k.browser.page.key
+			page := k.browser.page.Key
 			k.burst("zmdhjr A|")
-			if k.marks.Len() > 0 || k.browser.page.key != page || k.browser.focus != keys.PagePane || k.browser.zoom || covered() {
-				t.Fatalf("keys of the burst acted: %d changes, and\n%s", k.marks.Len(), k.shows())
+			if k.browser.marks.Len() > 0 || k.browser.page.Key != page || k.browser.focus != keys.PagePane || k.browser.zoom || covered() {
+				t.Fatalf("keys of the burst acted: %d changes, and\n%s", k.browser.marks.Len(), k.shows())
 			}
 			k.burst(":3")
-			if p := k.input.prompt; p == nil || string(p.text) != "3" {
+			if p := k.prompt.Line; p == nil || string(p.Text) != "3" {
 				t.Fatalf("no command line in the burst:\n%s", k.shows())
 			}
 			k.press("esc")
 			open(k)
 			k.burst("z")
-			k.until("the pause", func() bool { return k.input.burst == nil })
+			k.until("the pause", func() bool { return !k.prompt.IsQuiet() })
 			k.burst("m")
-			if k.marks.Len() != 1 {
+			if k.browser.marks.Len() != 1 {
 				t.Errorf("a key after the pause does nothing:\n%s", k.shows())
 			}
 			open(k)
@@ -92,11 +103,11 @@ func TestTypedAhead(t *testing.T) {
 func TestSeveralActionsOnOverlay(t *testing.T) {
 	d := newPaged(manyLinks())
 	k := openPage(t, d, 80, 24)
-	k.until("the mark", func() bool { return k.marks.Len() == 0 })
+	k.until("the mark", func() bool { return k.browser.marks.Len() == 0 })
 	keys := ParseKeys("test", []byte("x read ; trash\n"))
 	keys.Pane, k.o.Keys = k.o.Keys.Pane, keys
 	k.press("?", "x")
-	if k.input.menu != nil || k.marks.Len() > 0 {
-		t.Errorf("%d changes, and\n%s", k.marks.Len(), k.shows())
+	if k.prompt.Menu != nil || k.browser.marks.Len() > 0 {
+		t.Errorf("%d changes, and\n%s", k.browser.marks.Len(), k.shows())
 	}
 }

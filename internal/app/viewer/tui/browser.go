@@ -6,134 +6,31 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
-	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// browser holds the three panes with their cursors. It does not use the disk: its methods
-// change it, and return the effects that the model has to carry out.
+// browser moves between the three panes. It does not use the disk.
 type browser struct {
-	snapshot *snapshot   // nil until it is read
-	marks    *work.Queue // pending changes; entries are shown as they will be after these
-	focus    keys.Pane
-	zoom     bool
-	tree     tree
-	list     list
-	page     reading
-	shape    shape
-	settings settings
-
-	width, height int  // size of the screen in cells
-	textMost      int  // maximum columns of the text of an entry
-	single        bool // only the pane that has the focus is shown
-}
-
-// effects are what the model has to do after a change of the browser.
-type effects struct {
-	list bool   // make another list
-	read bool   // mark the entry of the page as read
-	say  string // for the last line
-}
-
-// tree is the first pane: folders and feeds.
-type tree struct {
-	closed map[id]bool // closed folders
-	nodes  []node      // nodes that no closed folder hides
-	at, y  int         // the cursor, and the first line of the pane
-}
-
-// list is the second pane: entries.
-type list struct {
-	listSpec
-	items       []*item
-	found       string      // query that found items; not yet that of the spec while a search begins
-	sorted      *sortedList // the last list that was not a search; nil if its dates are out of date
-	complete    bool        // items are the whole list
-	at, y       int
-	cursorToTop bool         // move the cursor to the top when the next items come
-	seek        int          // when the list is complete, move to its first (1) or last (-1) unread entry; 0 does not
-	readHere    map[key]bool // entries read in this list; they stay in it
-	err         error        // why the list could not be made
-}
-
-// reading is the third pane: the open entry.
-type reading struct {
-	ref      lektordir.Ref // its name, also after a change renames it
-	key      key           // key of ref; 0 if no entry is open
-	page     *Page         // nil until it is read
-	lines    []string
-	y        int
-	width    int       // columns for which the text was requested; 0 to read it again
-	feedText bool      // show the feed's text, not the article of the page
-	pending  keys.Call // action to do when page is read
-	find     finder
-	err      error
-}
-
-// open reports whether an entry is open.
-func (p *reading) open() bool { return p.key != 0 }
-
-// rename takes the name of the open entry from a snapshot, as a download or another program may
-// have changed its flags.
-func (p *reading) rename(s *snapshot) {
-	if f := s.feeds[p.ref.Feed]; p.open() && f != nil {
-		if e, ok := f.names.Find(p.ref.Unique); ok {
-			p.ref = e.Ref()
-		}
-	}
-}
-
-// show opens the entry under the cursor of the list.
-func (b *browser) show() {
-	ref := b.list.items[b.list.at].Ref()
-	b.page = reading{ref: ref, key: keyOf(ref)}
-}
-
-// arrangeTree sets the nodes of the tree from the snapshot. The cursor stays on the node of the
-// list.
-func (b *browser) arrangeTree() {
-	t, hides := &b.tree, b.settings.hidden(b.snapshot, b.list.of)
-	t.nodes = t.nodes[:0]
-	hidden := -1 // nodes deeper than this are hidden; -1 hides none
-	for _, n := range b.snapshot.nodes {
-		if hidden >= 0 && n.depth > hidden {
-			continue
-		}
-		hidden = -1
-		hide := hides(n)
-		if hide || t.closed[n.id] {
-			hidden = n.depth
-		}
-		if !hide {
-			t.nodes = append(t.nodes, n)
-		}
-	}
-	if at := t.find(b.list.of); at >= 0 {
-		t.at = at
-	}
-	t.at = min(t.at, len(t.nodes)-1)
-}
-
-func (t *tree) find(of id) int {
-	return slices.IndexFunc(t.nodes, func(n node) bool { return n.id == of })
+	*part.Env
+	layout
+	tree  tree.Tree
+	list  list.List
+	page  page.Page
+	marks *work.Queue // pending changes; entries are shown as they will be after these
+	// advance moves the cursor to the next entry after marking one.
+	advance bool
 }
 
 // choose moves the cursor to a node and lists its entries.
-func (b *browser) choose(of id) effects {
-	spec := b.list.listSpec
-	spec.of, spec.query, spec.order = of, "", b.settings.orderOf(of)
-	b.list = list{listSpec: spec, readHere: map[key]bool{}, cursorToTop: spec.order != byDate}
-	b.arrangeTree()
-	return effects{list: true}
-}
-
-// current returns the entry under the cursor of the list; ok is false if there is none.
-func (b *browser) current() (ref lektordir.Ref, ok bool) {
-	if at := b.list.at; at >= 0 && at < len(b.list.items) {
-		return b.marks.Now(b.list.items[at].Ref()), true
-	}
-	return lektordir.Ref{}, false
+func (b *browser) choose(of tree.ID) part.Effects {
+	b.tree.Choose(of)
+	return b.list.Choose(of)
 }
 
 // chosen returns the entry that a key works on: the open entry, or the one under the cursor of
@@ -141,76 +38,114 @@ func (b *browser) current() (ref lektordir.Ref, ok bool) {
 func (b *browser) chosen() (lektordir.Ref, bool) {
 	switch b.focus {
 	case keys.PagePane:
-		return b.marks.Now(b.page.ref), b.page.open()
+		return b.marks.Now(b.page.Ref), b.page.Open()
 	case keys.ListPane:
-		return b.current()
+		return b.list.Current()
 	}
 	return lektordir.Ref{}, false
 }
 
+// chosenNode returns the node under the cursor of the tree, or in the other panes the listed one.
+func (b *browser) chosenNode() tree.ID {
+	if b.focus == keys.FeedsPane {
+		return b.tree.Current()
+	}
+	return b.list.Spec.Of
+}
+
+// chosenFeed returns the hash of the feed that a key works on, "" if there is none: the feed under the
+// cursor, or the one of the chosen entry or list.
+func (b *browser) chosenFeed() string {
+	if ref, ok := b.chosen(); ok {
+		return ref.Feed
+	}
+	if of := b.chosenNode(); of.Kind == tree.FeedNode {
+		return of.Name
+	}
+	return ""
+}
+
+// chosenFolder returns the folder that a key works on: the one under the cursor, or one with the
+// feed under the cursor. ok is false if there is none.
+func (b *browser) chosenFolder() (folder tree.ID, ok bool) {
+	of := b.chosenNode()
+	switch {
+	case of.Kind == tree.FolderNode:
+		return of, true
+	case of.Kind == tree.FeedNode && of.In != "":
+		return tree.ID{Kind: tree.FolderNode, Name: of.In}, true
+	case b.tree.Snapshot == nil:
+		return tree.ID{}, false
+	}
+	if f := b.tree.Snapshot.Feeds[b.chosenFeed()]; f != nil && len(f.Folders) > 0 {
+		path := entrystore.FolderPath(f.Folders[0])
+		return tree.ID{Kind: tree.FolderNode, Name: path[len(path)-1].Key}, true
+	}
+	return tree.ID{}, false
+}
+
+// fetchFolder fetches the feeds of the chosen folder.
+func (b *browser) fetchFolder(part.Given) part.Effects {
+	folder, ok := b.chosenFolder()
+	if !ok {
+		return b.Say("choose a folder first")
+	}
+	feeds := b.tree.Unpaused(folder)
+	if feeds == nil {
+		return b.Say("all feeds of the folder are paused")
+	}
+	return part.Effects{part.Fetch{Feeds: feeds}}
+}
+
 // move moves the cursor by n lines, or scrolls the text if the focus is on it.
-func (b *browser) move(n int) effects {
+func (b *browser) move(n int) part.Effects {
 	switch b.focus {
 	case keys.FeedsPane:
-		return b.toNode(b.tree.at + n)
+		return b.toNode(b.tree.At + n)
 	case keys.ListPane:
-		b.list.goTo(b.list.at + n)
-		return effects{}
+		b.list.GoTo(b.list.At + n)
+	default:
+		b.page.Scroll(n)
 	}
-	return b.scroll(n)
+	return nil
 }
 
 // to moves to line n, from 0.
-func (b *browser) to(n int) effects {
+func (b *browser) to(n int) part.Effects {
 	switch b.focus {
 	case keys.FeedsPane:
 		return b.toNode(n)
 	case keys.ListPane:
-		b.list.goTo(n)
-		return effects{}
+		b.list.GoTo(n)
+	default:
+		b.page.Y = 0
+		b.page.Scroll(n)
 	}
-	b.page.y = 0
-	return b.scroll(n)
-}
-
-// scroll moves the text by n lines, wherever the focus is.
-func (b *browser) scroll(n int) effects {
-	b.page.y = max(0, min(b.page.y+n, len(b.page.lines)-linesOf(b, keys.PagePane)))
-	return effects{}
+	return nil
 }
 
 // toNode moves the cursor of the tree to a line, and lists the entries of its node.
-func (b *browser) toNode(at int) effects {
-	at = max(0, min(at, len(b.tree.nodes)-1))
-	if at == b.tree.at || b.snapshot == nil {
-		return effects{}
+func (b *browser) toNode(at int) part.Effects {
+	at = max(0, min(at, len(b.tree.Nodes)-1))
+	if at == b.tree.At || b.tree.Snapshot == nil {
+		return nil
 	}
-	return b.choose(b.tree.nodes[at].id)
+	return b.choose(b.tree.Nodes[at].ID)
 }
-
-// incomplete is the effect of a key that works on the list, if it is pressed too early.
-var incomplete = effects{say: "the list is not complete yet"}
-
-// outdated reports whether the items are still those of the query before. Keys move among them, but
-// do nothing to an entry that the user did not search for.
-func (l *list) outdated() bool { return l.found != l.query }
-
-// goTo moves the cursor for a key of the user. The next items do not move the cursor to the top.
-func (l *list) goTo(at int) { l.at, l.cursorToTop = max(0, min(at, len(l.items)-1)), false }
 
 // open opens the line of the cursor: a node's list, or an entry. If the focus is on the text, it
 // scrolls down a page.
-func (b *browser) open() effects {
+func (b *browser) open(part.Given) part.Effects {
 	switch b.focus {
 	case keys.FeedsPane:
-		if b.snapshot == nil {
-			return effects{}
+		if b.tree.Snapshot == nil {
+			return nil
 		}
 		b.focus = keys.ListPane
-		if n := b.tree.nodes[b.tree.at]; n.id != b.list.of {
-			return b.choose(n.id)
+		if of := b.tree.Nodes[b.tree.At].ID; of != b.list.Spec.Of {
+			return b.choose(of)
 		}
-		return effects{}
+		return nil
 	case keys.ListPane:
 		return b.read()
 	}
@@ -218,94 +153,104 @@ func (b *browser) open() effects {
 }
 
 // read opens the entry under the cursor of the list, and marks it as read.
-func (b *browser) read() effects {
-	ref, ok := b.current()
+func (b *browser) read() part.Effects {
+	ref, ok := b.list.Current()
 	switch {
-	case b.list.outdated():
-		return incomplete
+	case b.list.Outdated():
+		return b.list.Incomplete()
 	case !ok:
-		return effects{}
+		return nil
 	}
 	b.focus = keys.PagePane
-	b.list.goTo(b.list.at)
+	b.list.GoTo(b.list.At)
 	b.show()
-	b.list.readHere[b.page.key] = true
-	return effects{read: ref.Unread()}
+	if read := b.list.Mark(b.page.Ref, "S", ""); ref.Unread() {
+		return read
+	}
+	return nil
 }
+
+// show opens the entry under the cursor of the list.
+func (b *browser) show() { b.page.Show(b.list.Items[b.list.At].Ref()) }
 
 // follow opens the entry under the cursor if another entry is shown beside the list.
 // The new entry is not marked as read.
 func (b *browser) follow() {
-	b.scroll(0) // the pane may have changed its height
-	ref, ok := b.current()
-	if ok && b.focus == keys.ListPane && b.page.open() && b.page.key != keyOf(ref) && b.textWidth() > 0 {
+	b.page.Scroll(0) // the pane may have changed its height
+	ref, ok := b.list.Current()
+	if ok && b.focus == keys.ListPane && b.page.Open() && b.page.Key != part.KeyOf(ref) && b.textWidth() > 0 {
 		b.show()
 	}
 }
 
+// searching reports whether a search in the open entry is on, and the focus is on the entry.
+func (b *browser) searching() bool { return b.focus == keys.PagePane && b.page.Searching() }
+
 // back ends a search in the entry, else leaves the entry, else the search, else the list.
-func (b *browser) back() effects {
+func (b *browser) back(part.Given) part.Effects {
 	switch {
-	case searching(b):
-		b.page.find = finder{}
+	case b.searching():
+		b.page.EndSearch()
 	case b.focus == keys.PagePane:
 		b.focus = keys.ListPane
-	case b.list.query != "":
-		b.list.query = ""
-		return effects{list: true}
+	case b.list.Spec.Query != "":
+		b.list.Spec.Query = ""
+		return part.Effects{part.List{}}
 	case b.focus == keys.ListPane:
 		b.focus = keys.FeedsPane
 	}
-	return effects{}
+	return nil
 }
 
-// pane moves the focus n panes to the right.
-func (b *browser) pane(n int) effects {
+// nextPane moves the focus n panes to the right.
+func (b *browser) nextPane(n int) part.Effects {
 	panes := []keys.Pane{keys.FeedsPane, keys.ListPane}
-	if b.page.open() {
+	if b.page.Open() {
 		panes = append(panes, keys.PagePane)
 	}
 	at := slices.Index(panes, b.focus)
 	b.focus = panes[cells.Wrap(at+n, len(panes))]
-	return effects{}
+	return nil
 }
 
 // toggleZoom shows the pane with the focus alone, or all panes.
-func (b *browser) toggleZoom() effects {
+func (b *browser) toggleZoom(part.Given) part.Effects {
 	b.zoom = !b.zoom
-	return effects{}
+	return nil
+}
+
+// bottom moves to the last line, or with a count to the line of that number.
+func (b *browser) bottom(g part.Given) part.Effects {
+	if g.Count > 0 {
+		return b.to(g.Count - 1)
+	}
+	return b.to(1 << 30)
 }
 
 // fold closes or opens the folder of the cursor, or the folder of the feed under it.
-func (b *browser) fold() effects {
-	if b.snapshot == nil || b.focus != keys.FeedsPane {
-		return effects{}
+func (b *browser) fold(part.Given) part.Effects {
+	if b.tree.Snapshot == nil || b.focus != keys.FeedsPane {
+		return nil
 	}
-	of := b.tree.nodes[b.tree.at].id
-	if of.kind == feedNode && of.in != "" {
-		of = id{kind: folderNode, name: of.in}
+	of, ok := b.tree.Fold()
+	if !ok {
+		return nil
 	}
-	if of.kind != folderNode {
-		return effects{}
-	}
-	b.tree.closed[of] = !b.tree.closed[of]
-	b.tree.at = b.tree.find(of)
-	b.arrangeTree()
 	return b.choose(of)
 }
 
 // forward scrolls the text, and at its end opens the next unread entry.
-func (b *browser) forward() effects {
+func (b *browser) forward(g part.Given) part.Effects {
 	switch b.focus {
 	case keys.FeedsPane:
-		return b.open()
+		return b.open(g)
 	case keys.ListPane:
-		if ref, ok := b.current(); ok && ref.Unread() || b.list.outdated() {
+		if ref, ok := b.list.Current(); ok && ref.Unread() || b.list.Outdated() {
 			return b.read()
 		}
 		b.focus = keys.PagePane // so that nextUnread opens the entry
 	default:
-		if b.page.y+linesOf(b, keys.PagePane) < len(b.page.lines) {
+		if !b.page.AtEnd() {
 			return b.move(b.fullPage())
 		}
 	}
@@ -315,284 +260,222 @@ func (b *browser) forward() effects {
 // nextUnread moves to the next unread entry (by 1) or the previous one (by -1): first in the
 // list, which it wraps around, then in the next feed that has unread entries. If the focus is
 // on an open entry, it opens the one found.
-func (b *browser) nextUnread(by int) effects {
+func (b *browser) nextUnread(by int) part.Effects {
 	l := &b.list
 	switch {
-	case l.outdated():
-		return incomplete
-	case !l.complete && len(l.items) == 0:
-		l.seek = by // continue when the items come
-		return effects{}
+	case l.Outdated():
+		return l.Incomplete()
+	case !l.Complete && len(l.Items) == 0:
+		l.Seek = by // continue when the items come
+		return nil
 	}
-	for i := 1; i <= len(l.items); i++ {
-		at := cells.Wrap(l.at+i*by, len(l.items))
-		if b.marks.Unread(l.items[at].Entry) {
-			l.goTo(at)
-			return b.arrive()
-		}
+	if at, ok := l.Next(by); ok {
+		l.GoTo(at)
+		return b.arrive()
 	}
-	if e := b.nextFeed(by); e.list {
-		l.seek = by
+	if of, ok := b.tree.NextFeed(by); ok {
+		e := b.choose(of)
+		l.Seek = by
 		return e
 	}
-	if b.focus == keys.PagePane && !b.page.open() {
+	if b.focus == keys.PagePane && !b.page.Open() {
 		b.focus = keys.ListPane
 	}
-	return effects{say: "there is no unread entry"}
+	return b.Say("there is no unread entry")
 }
 
 // arrive opens the entry under the cursor if the focus is on the text, else it moves the focus
 // to the list.
-func (b *browser) arrive() effects {
+func (b *browser) arrive() part.Effects {
 	if b.focus == keys.PagePane {
 		return b.read()
 	}
 	b.focus = keys.ListPane
-	return effects{}
+	return nil
 }
 
-// nextFeed lists the next feed with unread entries (by 1), or the previous one (by -1). It
-// returns no effects if no other feed has unread entries.
-func (b *browser) nextFeed(by int) effects {
-	if b.snapshot == nil {
-		return effects{}
-	}
-	nodes := b.snapshot.nodes
-	at := slices.IndexFunc(nodes, func(n node) bool { return n.id == b.list.of })
-	for i := 1; i < len(nodes); i++ {
-		n := nodes[cells.Wrap(at+i*by, len(nodes))]
-		if n.kind == feedNode && b.hasUnread(n.name) {
-			reveal(b, n.id)
-			return b.choose(n.id)
-		}
-	}
-	return effects{}
-}
-
-// hasUnread reports whether a feed will have unread entries after all pending changes. It
-// returns true if the entries are not counted yet.
-func (b *browser) hasUnread(hash string) bool {
-	f := b.snapshot.feeds[hash]
-	switch {
-	case f == nil:
-		return false
-	case b.snapshot.uncounted:
-		return true
-	case b.snapshot.partial || !b.marks.Touches(hash):
-		return f.Unread > 0
-	}
-	for e := range f.names.All() {
-		if b.marks.Unread(e) && !b.marks.Now(e.Ref()).Trashed() {
-			return true
-		}
-	}
-	return false
-}
-
-// listHas reports whether the list may differ from that of an earlier snapshot, or may have entries of feeds
-// that the user has changed: a change that failed, or was undone, shows its entries again.
-func (b *browser) listHas(earlier *snapshot, touched map[string]bool) bool {
-	s, of := b.snapshot, b.list.of
-	if touched[""] || of.kind == savedNode && !slices.EqualFunc(s.saved, earlier.saved, Saved.equal) {
-		return true
-	}
-	has := func(hash string) bool {
-		was, is := earlier.feeds[hash], s.feeds[hash]
-		return was != nil && of.holds(was) || is != nil && of.holds(is)
-	}
-	for hash := range touched {
-		if has(hash) {
-			return true
-		}
-	}
-	for _, is := range s.names.Since(earlier.names) {
-		if has(is.Hash) {
-			return true
-		}
-	}
-	return false
-}
-
-// nextEntry moves n entries down the list. If the focus is on an open entry, it opens the new
-// one.
-func (b *browser) nextEntry(n int) effects {
-	at := b.list.at + n
-	if at < 0 || at >= len(b.list.items) {
-		return effects{say: "there are no more entries in this direction"}
-	}
-	b.list.goTo(at)
-	return b.arrive()
-}
-
-// closePage closes the entry and moves the focus to the list, if the focus is on the entry.
-func (b *browser) closePage() {
-	if b.focus == keys.PagePane {
-		b.focus, b.page = keys.ListPane, reading{}
-	}
-}
-
-// hide removes entries that are being trashed from the list.
-func (b *browser) hide() {
-	b.list.items = overlay(b.marks, b.list.items)
-	b.list.at = max(0, min(b.list.at, len(b.list.items)-1))
-}
-
-// search lists the entries of the node that match a query.
-func (b *browser) search(query string) effects {
-	query = strings.TrimSpace(query)
-	if query == b.list.query {
-		// The entries are listed already. The key after Enter must not find an empty list.
-		return effects{}
-	}
-	b.list.query = query
-	return effects{list: true}
-}
-
-// toggleAll switches between all entries and unread ones only.
-func (b *browser) toggleAll() effects {
-	l := &b.list
-	l.all = !l.all
-	l.sorted, l.readHere = nil, map[key]bool{}
-	if l.all {
-		return effects{list: true, say: "read and unread entries"}
-	}
-	return effects{list: true, say: "unread entries only"}
-}
-
-// reread marks the list and the text on the screen as stale, so that both are read again.
-func (b *browser) reread() effects {
-	b.list.sorted, b.list.readHere = nil, map[key]bool{}
-	b.page.width = 0
-	return effects{say: "reading everything again"}
-}
-
-// toggleFeedText switches between the feed's text and the article of the page. It reports
-// whether the feed's text is shown now.
-func (p *reading) toggleFeedText() (feedText bool) {
-	p.feedText = !p.feedText
-	p.width, p.y = 0, 0
-	return p.feedText
-}
-
-// take shows the items of a list. The cursor stays on its entry, and the entry on its line of
-// the screen.
-func (b *browser) take(items []*item) {
-	l := &b.list
-	var on catalog.Entry
-	stays := l.at >= 0 && l.at < len(l.items)
-	if stays {
-		on = l.items[l.at].Entry
-	}
-	stays = stays && !l.cursorToTop && (b.focus != keys.FeedsPane || l.at > 0)
-	if l.cursorToTop {
-		l.at, l.y, l.cursorToTop = 0, 0, false
-	}
-	l.items, l.found = overlay(b.marks, items), l.query
-	l.at = max(0, min(l.at, len(l.items)-1))
-	if !stays {
-		return
-	}
-	if i := find(l.items, l.at, on); i >= 0 {
-		// At the top new entries should become visible, so the entry may move down the screen.
-		if l.y > 0 || i >= linesOf(b, keys.ListPane) {
-			l.y += i - l.at
-		}
-		l.at = i
-	}
-}
-
-// takeProvisional shows items that may not be in the order of the list yet.
-func (b *browser) takeProvisional(items []*item) {
-	top := b.list.cursorToTop && b.list.order != byDate
-	b.take(items)
-	b.list.cursorToTop = top
-}
-
-// find returns the index of an entry in a list, or -1. It searches from near outwards, because
-// an entry rarely moves far.
-func find(items []*item, near int, entry catalog.Entry) int {
-	near = max(0, min(near, len(items)-1))
-	for up, down := near, near+1; up >= 0 || down < len(items); up, down = up-1, down+1 {
-		if up >= 0 && up < len(items) && items[up].Same(entry) {
-			return up
-		}
-		if down < len(items) && items[down].Same(entry) {
-			return down
-		}
-	}
-	return -1
-}
-
-// listed shows a complete list or its error, and moves to an unread entry if seek is set.
-func (b *browser) listed(list *sortedList, err error) effects {
-	l := &b.list
-	l.err, l.complete = err, true
-	by := l.seek
-	l.seek = 0
-	if err != nil {
-		b.take(nil)
-		return effects{}
-	}
-	b.take(list.items)
-	if list.text() == "" {
-		l.sorted = list
-	}
-	if by == 0 {
-		return effects{}
-	}
-	l.at = -1
-	if by < 0 {
-		l.at = len(l.items)
+// nextMatch moves to the next match (by 1) or the previous one (by -1) if a search in the entry is on, and to an
+// unread entry otherwise.
+func (b *browser) nextMatch(by int) part.Effects {
+	if _, ok := b.page.Match(); b.searching() && ok {
+		return b.page.NextMatch(by)
 	}
 	return b.nextUnread(by)
 }
 
-// takePage shows the text of the open entry, and returns the action that waited for it.
-func (b *browser) takePage(page *Page, lines []string, err error) keys.Call {
-	p := &b.page
-	if p.err = err; err == nil {
-		// Text that is wrapped again stays at the same relative position.
-		if old := len(p.lines); old > 0 {
-			p.y = p.y * len(lines) / old
-		}
-		p.page, p.lines = page, lines
-		p.find.find(lines)
-		b.scroll(0)
+// random moves to an unread entry of the list, or of the next feed if the list has no other.
+func (b *browser) random(part.Given) part.Effects {
+	if b.list.Chance() {
+		return b.arrive()
 	}
-	pending := p.pending
-	p.pending = keys.Call{}
-	return pending
+	return b.nextUnread(1)
+}
+
+// nextFeed lists the next feed with unread entries (by 1), or the previous one (by -1).
+func (b *browser) nextFeed(by int) part.Effects {
+	if of, ok := b.tree.NextFeed(by); ok {
+		return b.choose(of)
+	}
+	return nil
+}
+
+// nextEntry moves n entries down the list. If the focus is on an open entry, it opens the new
+// one.
+func (b *browser) nextEntry(n int) part.Effects {
+	at := b.list.At + n
+	if at < 0 || at >= len(b.list.Items) {
+		return b.Say("there are no more entries in this direction")
+	}
+	b.list.GoTo(at)
+	return b.arrive()
+}
+
+// mark sets and clears flags of the chosen entry.
+func (b *browser) mark(g part.Given, set, unset string) part.Effects {
+	e := b.list.Mark(g.Ref, set, unset)
+	if b.focus == keys.ListPane && b.advance {
+		b.list.GoTo(b.list.At + 1)
+	}
+	return e
+}
+
+// toggle clears a flag of the chosen entry if it has it, and sets it otherwise.
+func (b *browser) toggle(g part.Given, flag byte) part.Effects {
+	if g.Ref.HasFlag(flag) && (flag != 'S' || !g.Ref.Unread()) {
+		return b.mark(g, "", string(flag))
+	}
+	return b.mark(g, string(flag), "")
+}
+
+// setFlags sets and clears the flags in the word of the action, or asks for them.
+func (b *browser) setFlags(g part.Given) part.Effects {
+	if len(g.Words) == 0 {
+		return b.askFor(g, "flags, as +Fa-S: ")
+	}
+	set, unset, err := parseFlags(g.Words[0])
+	if err != nil {
+		return b.Fail(err)
+	}
+	return b.mark(g, set, unset)
+}
+
+// askFor asks for the word of an action.
+func (b *browser) askFor(g part.Given, label string) part.Effects {
+	return part.Effects{part.Ask{Label: label, Then: func(text string) part.Effects {
+		return part.Effects{part.Do{Call: keys.Call{Action: g.Action, Words: []string{text}}}}
+	}}}
+}
+
+// trash marks the chosen entry as trashed, and closes it.
+func (b *browser) trash(g part.Given) part.Effects {
+	if b.focus == keys.PagePane {
+		b.focus = keys.ListPane
+		b.page.Close()
+	}
+	return part.Effects{part.Change{Refs: []lektordir.Ref{g.Ref}, Set: "T", Then: func([]lektordir.Ref) part.Effects {
+		return b.Say("trashed; %s undoes it", b.KeyOf("undo"))
+	}}}
+}
+
+// search asks for a query, and lists the entries that it selects while the user types. If an
+// entry has the focus, it asks for a text and searches the entry.
+func (b *browser) search(g part.Given) part.Effects {
+	switch {
+	case len(g.Words) > 0:
+		return b.list.Search(g.Words[0])
+	case b.focus == keys.PagePane && b.page.Entry != nil:
+		return part.Effects{part.Ask{Label: "/", Then: b.page.Search}}
+	}
+	query, focus := b.list.Spec.Query, b.focus
+	b.focus = keys.ListPane
+	return part.Effects{part.Ask{Label: "/", Text: query, Then: b.list.Search,
+		Typing: func(text string) part.Effects {
+			b.list.CursorToTop = true
+			return b.list.Search(text)
+		},
+		Cancel: func() part.Effects {
+			b.focus = focus
+			return b.list.Search(query)
+		}}}
+}
+
+// listNode shows the entries of a node.
+func (b *browser) listNode(of tree.ID) part.Effects {
+	e := b.choose(of)
+	b.focus = keys.ListPane
+	return e
+}
+
+// sortBy sorts the list, or the feeds of a folder, in the order that the word of the action names. Without
+// a word it shows a menu of orders. With the word "-", the orders of the menu are reversed.
+func (b *browser) sortBy(g part.Given) part.Effects {
+	word := strings.Join(g.Words, "")
+	if o, ok := tree.ParseOrder(word, tree.EntryOrders); ok {
+		return b.list.Sort(o)
+	} else if o, ok := tree.ParseOrder(word, tree.FeedOrders); ok {
+		return b.tree.Sort(o)
+	} else if word != "" && word != "-" {
+		return b.Say("there is no order %s; lists have %s, and the feeds %s", word,
+			strings.Join(tree.EntryOrders, ", "),
+			strings.Join(tree.FeedOrders, ", "))
+	} else if b.focus == keys.FeedsPane {
+		return b.tree.SortMenu(word == "-")
+	}
+	return b.list.SortMenu(word == "-")
 }
 
 // wheel moves the focus to the pane under the mouse, and its cursor by n lines. Text is
 // scrolled without the focus.
-func (b *browser) wheel(p paneAt, n int) effects {
+func (b *browser) wheel(p paneAt, n int) part.Effects {
 	if p.kind == keys.PagePane {
-		return b.scroll(n)
+		b.page.Scroll(n)
+		return nil
 	}
 	b.focus = p.kind
 	return b.move(n)
 }
 
 // click moves the cursor to a row of a pane. A click on the line of the cursor opens it.
-func (b *browser) click(p paneAt, row int) effects {
+func (b *browser) click(p paneAt, row int) part.Effects {
 	focused := b.focus == p.kind
 	b.focus = p.kind
 	switch p.kind {
 	case keys.FeedsPane:
-		if line := b.tree.y + row; line != b.tree.at || !focused {
+		if line := b.tree.Y + row; line != b.tree.At || !focused {
 			return b.toNode(line)
 		}
-		return b.open()
+		return b.open(part.Given{})
 	case keys.ListPane:
-		line := b.list.y + row
+		line := b.list.Y + row
 		switch {
-		case line >= len(b.list.items):
-		case line == b.list.at && focused:
-			return b.open()
+		case line >= len(b.list.Items):
+		case line == b.list.At && focused:
+			return b.open(part.Given{})
 		default:
-			b.list.goTo(line)
+			b.list.GoTo(line)
 		}
 	}
-	return effects{}
+	return nil
+}
+
+// shown chooses the first node when the first snapshot is shown, and lists the entries again if they may have changed.
+func (b *browser) shown(e tree.Shown) part.Effects {
+	b.page.Rename(b.tree.Ref(b.page.Ref))
+	switch {
+	case e.First:
+		return b.choose(tree.ID{Kind: tree.AllNode})
+	case e.Changed:
+		return part.Effects{part.List{Again: true}}
+	case b.list.Job.Idle(): // else a change may be in the list that is being made
+		b.marks.Listed(e.Scan)
+	}
+	return nil
+}
+
+// provisional shows the entries of an overview. Entries among which the user has moved the cursor stay.
+func (b *browser) provisional(o *tree.Overview) {
+	if b.focus != keys.FeedsPane || b.list.Spec.Of.Kind != tree.AllNode || b.list.Spec.Query != "" {
+		return
+	}
+	b.list.Provisional(o)
 }

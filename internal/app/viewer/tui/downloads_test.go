@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"strings"
 	"testing"
 
@@ -11,11 +12,11 @@ import (
 // Two downloads run at a time, each from another host. The others wait. d cancels one or removes
 // it, and the reader asks before it ends.
 func TestDownloads(t *testing.T) {
-	d := newPaged(Page{Text: "text", Enclosures: []string{
+	d := newPaged(page.Entry{Text: "text", Enclosures: []string{
 		"http://a.example/1.mp3", "http://A.example/2.mp3", "http://b.example/3.mp3", "http://c.example/4.mp3",
 	}})
 	k := openPage(t, d, 100, 24)
-	k.until("the mark", func() bool { return k.marks.Len() == 0 })
+	k.until("the mark", func() bool { return k.browser.marks.Len() == 0 })
 	d.hold() // no download ends
 	k.press("D")
 	k.await("download to: ~/Podcasts")
@@ -24,8 +25,8 @@ func TestDownloads(t *testing.T) {
 		t.Helper()
 		k.until(want, func() bool {
 			got := ""
-			for _, d := range k.downloads.list {
-				got += string("wrsfc"[d.state])
+			for _, d := range k.work.Downloads.List {
+				got += string("wrsfc"[d.State])
 			}
 			return got == want
 		})
@@ -46,17 +47,17 @@ func TestDownloads(t *testing.T) {
 	k.press("B", "enter")
 	k.await("would play ~/Podcasts/file")
 	for range 5 { // two more than there are downloads, without a draw
-		menuKey(k.model, keys.Call{Action: "trash"})
+		k.start(k.apply(k.prompt.MenuKey(keys.Call{Action: "trash"})))
 	}
-	if len(k.downloads.list) != 0 || k.input.menu == nil {
-		t.Errorf("%v, menu %v", k.downloads.list, k.input.menu)
+	if len(k.work.Downloads.List) != 0 || k.prompt.Menu == nil {
+		t.Errorf("%v, menu %v", k.work.Downloads.List, k.prompt.Menu)
 	}
 }
 
 // An entry is saved under the offered name, or another one. Before a file is replaced, the reader
 // asks.
 func TestSaveEntry(t *testing.T) {
-	d := newPaged(Page{Text: "text"})
+	d := newPaged(page.Entry{Text: "text"})
 	k := openPage(t, d, 100, 24)
 	k.press("w")
 	k.await("save entry as: ~/x.txt")

@@ -133,19 +133,19 @@ func TestInterruptedAfterTheEnd(t *testing.T) {
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 02")
-	errs := &interrupting{signals: k.terminal.signals}
+	errs := &interrupting{signals: k.terminal.Signals}
 	k.o.Report = cmdline.NewStreams("lektor-view", strings.NewReader(""), io.Discard, errs).Report
 	k.press("l")
-	k.until("the list", func() bool { return k.browser.list.complete })
+	k.until("the list", func() bool { return k.browser.list.Complete })
 	k.press("A", "y")
-	work.NewRest(&k.marks, &k.tasks, k.o.Report).Drain(k.terminal.signals, func(s os.Signal) {
-		k.terminal.endedBy.Store(s)
+	work.NewRest(&k.work.Queue, &k.work.Tasks, k.o.Report).Drain(k.terminal.Signals, func(s os.Signal) {
+		k.terminal.EndedBy.Store(s)
 		k.cancel()
 	})
 	if got := errs.text.String(); got != "lektor-view: marked 1 of 3; ^C ends without the rest\nlektor-view: marked 1 of 3\n" {
 		t.Errorf("reported %q", got)
 	}
-	if s, _ := k.terminal.endedBy.Load().(syscall.Signal); s != syscall.SIGINT {
+	if s, _ := k.terminal.EndedBy.Load().(syscall.Signal); s != syscall.SIGINT {
 		t.Errorf("ended by %v", s)
 	}
 }
@@ -174,7 +174,7 @@ func TestUndoAfterKill(t *testing.T) {
 	k.press("enter")
 	k.press("M", "y", "enter")
 	answer("set f -", killed)
-	k.until("the failure", func() bool { return k.status.isError })
+	k.until("the failure", func() bool { return k.status.Bad })
 	k.press("u")
 	k.await("taken back")
 	// A new feed: undo waits for the end of its task.

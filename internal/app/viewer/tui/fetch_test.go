@@ -3,6 +3,8 @@ package tui
 import (
 	"context"
 	"errors"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"os/exec"
 	"strings"
 	"testing"
@@ -67,8 +69,8 @@ func (d pausing) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, er
 	return d.names.now(ctx, d)
 }
 
-func (d pausing) Feeds(context.Context) ([]Feed, error) {
-	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"Both"}}, {Hash: "g", Title: "Rests", Folders: []string{"Both", "Alone"}, Paused: true}}, nil
+func (d pausing) Feeds(context.Context) ([]tree.Feed, error) {
+	return []tree.Feed{{Hash: "f", Title: "Feed", Folders: []string{"Both"}}, {Hash: "g", Title: "Rests", Folders: []string{"Both", "Alone"}, Paused: true}}, nil
 }
 
 // TestPausedFeeds: a paused feed has a mark, and only its own key fetches it.
@@ -106,17 +108,17 @@ func TestFetch(t *testing.T) {
 		msg   tea.Msg
 	}
 	var timers []timer
-	k.after = func(after time.Duration, msg tea.Msg) tea.Cmd {
-		if _, ok := msg.(thenMsg); !ok || after == burstPause {
+	k.After = func(after time.Duration, msg tea.Msg) tea.Cmd {
+		if _, ok := msg.(part.Then); !ok || after < time.Second {
 			return sendLater(after, msg)
 		}
 		timers = append(timers, timer{after, msg})
 		return nil
 	}
-	k.o.Screen.Set(everySetting, "5")
-	k.start(k.fetching.settings(k.model))
+	k.o.Screen.Set("fetch-every", "5")
+	k.start(k.apply(k.work.Fetching.Start()))
 	k.await("Title 02")
-	k.until("the first timer", func() bool { return len(timers) == 1 && timers[0].after == firstFetch })
+	k.until("the first timer", func() bool { return len(timers) == 1 && timers[0].after == 3*time.Second })
 	k.press("l", "F")
 	r := d.run(k, "ls -o hash", "")
 	r.line("f")

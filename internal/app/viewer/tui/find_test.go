@@ -3,7 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
-	"slices"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"strings"
 	"testing"
 
@@ -14,23 +14,25 @@ import (
 // paged is a disk whose entries have this page.
 type paged struct {
 	*memory
-	page Page
+	page page.Entry
 }
 
-func (d *paged) Page(context.Context, lektordir.Ref, int, bool) (*Page, error) { return &d.page, nil }
+func (d *paged) Page(context.Context, lektordir.Ref, int, bool) (*page.Entry, error) {
+	return &d.page, nil
+}
 
 // openPage opens an entry with this page.
 func openPage(t *testing.T, d Disk, columns, lines int) *desk {
 	t.Helper()
 	k := newDesk(t, d, columns, lines)
-	k.until("the list", func() bool { return len(k.browser.list.items) == 3 })
+	k.until("the list", func() bool { return len(k.browser.list.Items) == 3 })
 	k.press("l", "enter")
-	k.until("the page", func() bool { return k.browser.page.page != nil })
+	k.until("the page", func() bool { return k.browser.page.Entry != nil })
 	return k
 }
 
-func newPaged(page Page) *paged {
-	d := &paged{newMemory(3), page}
+func newPaged(entry page.Entry) *paged {
+	d := &paged{newMemory(3), entry}
 	close(d.gate)
 	return d
 }
@@ -44,8 +46,8 @@ func TestFind(t *testing.T) {
 			text.WriteString("a STRASSE and a Straße\n")
 		}
 	}
-	k := openPage(t, newPaged(Page{Header: []string{"Title: x"}, Text: text.String()}), 80, 12)
-	first := k.browser.page.ref
+	k := openPage(t, newPaged(page.Entry{Header: []string{"Title: x"}, Text: text.String()}), 80, 12)
+	first := k.browser.page.Ref
 	type step struct{ key, says, seen string }
 	for _, s := range []step{
 		{"enter", "match 1 of 6", "\x1b[1;7mSTRASSE\x1b[m and a \x1b[7mStraße\x1b[m"},
@@ -69,30 +71,12 @@ func TestFind(t *testing.T) {
 		t.Fatalf("not ended:\n%s", v)
 	}
 	k.press("n")
-	if k.browser.page.ref == first {
+	if k.browser.page.Ref == first {
 		t.Error("n did not move to the next unread entry")
 	}
-	k.until("the page", func() bool { return k.browser.page.page != nil })
+	k.until("the page", func() bool { return k.browser.page.Entry != nil })
 	k.press("/", "z", "enter")
 	if s := k.shows(); !strings.Contains(s, "z is not in the text") {
 		t.Errorf("%s", s)
-	}
-}
-
-func TestMatchesIn(t *testing.T) {
-	for _, tc := range []struct {
-		line, text string
-		want       []string
-	}{
-		{"Ab ab aB", "ab", []string{"Ab", "ab", "aB"}}, {"aaa", "aa", []string{"aa"}}, {"Groß GROSS", "ss", []string{"ß", "SS"}},
-		{"a  b", "a b", []string{"a  b"}}, {"日本語", "本", []string{"本"}}, {"x", "y", nil},
-	} {
-		var got []string
-		for _, m := range matchesIn(tc.line, tc.text) {
-			got = append(got, tc.line[m[0]:m[1]])
-		}
-		if !slices.Equal(got, tc.want) {
-			t.Errorf("%q in %q: %q, not %q", tc.text, tc.line, got, tc.want)
-		}
 	}
 }

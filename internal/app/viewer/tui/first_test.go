@@ -3,6 +3,8 @@ package tui
 import (
 	"context"
 	"errors"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"slices"
 	"strings"
 	"testing"
@@ -21,14 +23,14 @@ func (empty) Now(context.Context, catalog.Part) (*catalog.Snapshot, error) {
 // titled is a lektor-dir with feeds of these titles in these folders, without entries.
 type titled struct {
 	*memory
-	feeds []Feed
+	feeds []tree.Feed
 }
 
 func (d titled) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
 	return d.names.now(ctx, d)
 }
 
-func (d titled) Feeds(context.Context) ([]Feed, error) { return d.feeds, nil }
+func (d titled) Feeds(context.Context) ([]tree.Feed, error) { return d.feeds, nil }
 
 // An empty screen says which key goes on: to subscribe, or to show read entries.
 func TestEmptyLists(t *testing.T) {
@@ -65,9 +67,9 @@ func TestReadAllAsks(t *testing.T) {
 		t.Fatalf("%s", s)
 	}
 	k.press("n", "h", "j", "j", "l") // a folder
-	k.until("the folder", func() bool { return k.browser.list.complete && k.browser.list.of.kind == folderNode })
+	k.until("the folder", func() bool { return k.browser.list.Complete && k.browser.list.Spec.Of.Kind == tree.FolderNode })
 	k.press("A")
-	if s := k.shows(); !strings.Contains(s, "mark 3 entries of News as read? (y/n)") || k.marks.Len() > 0 {
+	if s := k.shows(); !strings.Contains(s, "mark 3 entries of News as read? (y/n)") || k.browser.marks.Len() > 0 {
 		t.Fatalf("%s", s)
 	}
 	k.press("y")
@@ -79,15 +81,15 @@ func TestNames(t *testing.T) {
 	d := newMemory(0)
 	close(d.gate)
 	folders := func(names ...string) []string { return names }
-	k := newDesk(t, titled{d, []Feed{
+	k := newDesk(t, titled{d, []tree.Feed{
 		{Hash: "a", Title: "1016 Things"}, {Hash: "b", Title: "999 Ways"}, {Hash: "c", Title: "Part 10"}, {Hash: "d", Title: "part 9 b"}, {Hash: "e", Title: "Part 009 a"},
 		{Hash: "g", Title: "x", Folders: folders("Week 10", "Week 9", "a|b / c")},
 	}}, 80, 24)
 	k.await("1016 Things")
 	var got []string
-	for _, n := range k.browser.snapshot.nodes {
-		if n.kind >= folderNode && n.title != "x" && n.title != "f" {
-			got = append(got, n.title)
+	for _, n := range k.browser.tree.Snapshot.Nodes {
+		if n.Kind >= tree.FolderNode && n.Title != "x" && n.Title != "f" {
+			got = append(got, n.Title)
 		}
 	}
 	if want := []string{"a|b", "c", "Week 9", "Week 10", "999 Ways", "1016 Things", "Part 009 a", "part 9 b", "Part 10"}; !slices.Equal(got, want) {
@@ -95,7 +97,7 @@ func TestNames(t *testing.T) {
 	}
 	prompt := func(want string) {
 		t.Helper()
-		k.until(want, func() bool { return string(k.input.prompt.text) == want })
+		k.until(want, func() bool { return string(k.prompt.Line.Text) == want })
 	}
 	k.press("+")
 	k.press(strings.Split("http://x.example", "")...)
@@ -113,7 +115,10 @@ func TestNames(t *testing.T) {
 	k.press("up") // is no line of the command line
 	prompt(`Other | Week 9|a\|b / c`)
 	k.press("esc")
-	settingsOf("g", nil).show(k.model)
+	d.fetcher = func([]string, func(string)) error { return nil }
+	k.start(k.apply(k.work.EditFeed(part.Given{Feed: "g"})))
+	k.update(nil)
+	k.await("the settings of the feed")
 	k.press("j", "enter", "W", "tab")
 	prompt("Week 10")
 }

@@ -47,6 +47,8 @@ func newDrawClock(p *tea.Program) *drawClock {
 		return nil
 	}
 	c := &drawClock{ticker: (*time.Ticker)(field.UnsafePointer())}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.idle = time.AfterFunc(quiet, c.look)
 	return c
 }

@@ -3,9 +3,6 @@ package tui
 import (
 	"cmp"
 	"slices"
-	"strconv"
-
-	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
@@ -60,6 +57,17 @@ const leastLines = 3
 // stacked if it has narrowLines.
 const oneColumn, narrowLines = 60, 20
 
+// layout is where the panes are.
+type layout struct {
+	focus         keys.Pane
+	zoom          bool
+	shape         shape
+	width, height int         // size of the screen in cells
+	textMost      int         // maximum columns of the text of an entry
+	single        bool        // only the pane that has the focus is shown
+	reading       func() bool // an entry is open
+}
+
 // paneAt is a pane on the screen. Its title is on line y, and its lines are below the title.
 type paneAt struct {
 	kind                keys.Pane
@@ -71,18 +79,18 @@ func usualFeeds(width int) int { return max(16, min(width/4, 34)) }
 
 // visible returns the visible panes from left to right, and whether the last two are stacked. The
 // pane that has the focus is always visible.
-func visible(b *browser) (kinds []keys.Pane, stacked bool) {
-	w, feeds, reading := b.width, usualFeeds(b.width), b.focus == keys.PagePane
+func (y *layout) visible() (kinds []keys.Pane, stacked bool) {
+	w, feeds := y.width, usualFeeds(y.width)
 	three := []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane}
-	switch layout := b.shape.layout; {
-	case b.single:
-		return []keys.Pane{b.focus}, false
-	case !b.zoom && layout == cells.StackedLayout && w < oneColumn && b.lines() >= narrowLines &&
-		b.focus != keys.FeedsPane:
+	switch layout := y.shape.layout; {
+	case y.single:
+		return []keys.Pane{y.focus}, false
+	case !y.zoom && layout == cells.StackedLayout && w < oneColumn && y.lines() >= narrowLines &&
+		y.focus != keys.FeedsPane:
 		return three[1:], true
-	case b.zoom || w < oneColumn:
-		return []keys.Pane{b.focus}, false
-	case layout == cells.StackedLayout && b.lines() > 3*leastLines:
+	case y.zoom || w < oneColumn:
+		return []keys.Pane{y.focus}, false
+	case layout == cells.StackedLayout && y.lines() > 3*leastLines:
 		return three, true
 	case layout == "three" &&
 		w >= leastColumns[keys.FeedsPane]+leastColumns[keys.ListPane]+leastColumns[keys.PagePane]+2:
@@ -92,19 +100,19 @@ func visible(b *browser) (kinds []keys.Pane, stacked bool) {
 		feeds, w = w, w+wantText-leastColumns[keys.PagePane]
 	}
 	switch {
-	case !reading && (!b.page.open() || w < feeds+wantList+wantText+2):
+	case y.focus != keys.PagePane && (!y.reading() || w < feeds+wantList+wantText+2):
 		return three[:2], false
 	case w >= feeds+wantList+wantText+2:
 		return three, false
 	case w >= wantList+wantText+1:
 		return three[1:], false
 	}
-	return []keys.Pane{b.focus}, false
+	return []keys.Pane{y.focus}, false
 }
 
-// layout returns the visible panes from left to right, with one column between two of them.
-func (b *browser) layout() []paneAt {
-	kinds, stacked := visible(b)
+// panes returns the visible panes from left to right, with one column between two of them.
+func (y *layout) panes() []paneAt {
+	kinds, stacked := y.visible()
 	columns := kinds
 	if stacked {
 		columns = kinds[:len(kinds)-1]
@@ -112,7 +120,7 @@ func (b *browser) layout() []paneAt {
 	var panes []paneAt
 	x := 0
 	for i, kind := range columns {
-		width := b.width - x
+		width := y.width - x
 		rest := width // without the least columns of the panes to the right
 		for _, right := range columns[i+1:] {
 			rest -= leastColumns[right] + 1
@@ -120,21 +128,21 @@ func (b *browser) layout() []paneAt {
 		switch {
 		case i == len(columns)-1:
 		case kind == keys.FeedsPane:
-			width = fitInto(cmp.Or(b.shape.size[feedsColumns], usualFeeds(b.width)), leastColumns[kind], rest)
+			width = fitInto(cmp.Or(y.shape.size[feedsColumns], usualFeeds(y.width)), leastColumns[kind], rest)
 		default:
 			usual := wantList
 			if len(columns) == 3 {
 				usual = max(wantList, min((width+x-panes[0].width)*2/5, 70))
 			}
-			width = fitInto(cmp.Or(b.shape.size[listColumns], usual), leastColumns[kind], rest)
+			width = fitInto(cmp.Or(y.shape.size[listColumns], usual), leastColumns[kind], rest)
 		}
-		panes = append(panes, paneAt{kind, x, 0, width, b.lines()})
+		panes = append(panes, paneAt{kind, x, 0, width, y.lines()})
 		x += width + 1
 	}
 	if stacked {
 		list := &panes[len(panes)-1]
 		lines := list.height - 1 // without the title of the entry
-		list.height = fitInto(cmp.Or(b.shape.size[listLines], lines*2/5), leastLines, lines-leastLines)
+		list.height = fitInto(cmp.Or(y.shape.size[listLines], lines*2/5), leastLines, lines-leastLines)
 		panes = append(panes, paneAt{keys.PagePane, list.x, list.height + 1, list.width, lines - list.height})
 	}
 	return panes
@@ -143,26 +151,26 @@ func (b *browser) layout() []paneAt {
 func fitInto(n, least, most int) int { return max(least, min(n, most)) }
 
 // lines returns the number of lines between the first and the last one of the screen.
-func (b *browser) lines() int { return max(1, b.height-2) }
+func (y *layout) lines() int { return max(1, y.height-2) }
 
 // linesOf returns the number of lines of a pane.
-func linesOf(b *browser, kind keys.Pane) int {
-	for _, p := range b.layout() {
+func (y *layout) linesOf(kind keys.Pane) int {
+	for _, p := range y.panes() {
 		if p.kind == kind {
 			return max(1, p.height)
 		}
 	}
-	return b.lines()
+	return y.lines()
 }
 
-func (b *browser) halfPage() int { return max(1, linesOf(b, b.focus)/2) }
-func (b *browser) fullPage() int { return max(1, linesOf(b, b.focus)-1) }
+func (y *layout) halfPage() int { return max(1, y.linesOf(y.focus)/2) }
+func (y *layout) fullPage() int { return max(1, y.linesOf(y.focus)-1) }
 
 // textWidth returns the columns of the text of an entry, 0 if its pane is not visible.
-func (b *browser) textWidth() int {
-	for _, p := range b.layout() {
+func (y *layout) textWidth() int {
+	for _, p := range y.panes() {
 		if p.kind == keys.PagePane {
-			return max(10, min(p.width-2, b.textMost))
+			return max(10, min(p.width-2, y.textMost))
 		}
 	}
 	return 0
@@ -170,20 +178,20 @@ func (b *browser) textWidth() int {
 
 // resize makes the pane with the focus n steps larger, at the cost of its neighbour. It returns the
 // size that it changed, and whether there was room.
-func resize(b *browser, n int) (size int, ok bool) {
-	kinds, stacked := visible(b)
+func (y *layout) resize(n int) (size int, ok bool) {
+	kinds, stacked := y.visible()
 	if len(kinds) == 1 {
 		return 0, false
 	}
 	of, sign := keys.ListPane, 1
 	switch {
-	case stacked && b.focus != keys.FeedsPane:
+	case stacked && y.focus != keys.FeedsPane:
 		size = listLines
-		if b.focus == keys.PagePane {
+		if y.focus == keys.PagePane {
 			sign = -1
 		}
-	case b.focus != kinds[len(kinds)-1]:
-		of = b.focus
+	case y.focus != kinds[len(kinds)-1]:
+		of = y.focus
 	default:
 		of, sign = kinds[len(kinds)-2], -1
 	}
@@ -191,7 +199,7 @@ func resize(b *browser, n int) (size int, ok bool) {
 		size = listColumns
 	}
 	measure := func() int {
-		at := b.layout()[slices.Index(kinds, of)]
+		at := y.panes()[slices.Index(kinds, of)]
 		if size == listLines {
 			return at.height
 		}
@@ -202,42 +210,7 @@ func resize(b *browser, n int) (size int, ok bool) {
 		step = 1
 	}
 	before := measure()
-	b.shape.size[size] = max(1, before+sign*n*step)
-	b.shape.size[size] = measure()
-	return size, b.shape.size[size] != before
-}
-
-// resizePane returns the action that makes the pane with the focus larger (by 1) or smaller (by -1).
-func resizePane(by int) func(*model, keys.Call) tea.Cmd {
-	return func(m *model, c keys.Call) tea.Cmd {
-		b := &m.browser
-		if size, ok := resize(b, by*max(c.Count, 1)); ok {
-			saveSetting(m, sizeSettings[size], strconv.Itoa(b.shape.size[size]))
-		} else {
-			m.say("there is no room for that")
-		}
-		return nil
-	}
-}
-
-// nextLayout changes to the layout that the word of c names, or to the next.
-func nextLayout(m *model, c keys.Call) tea.Cmd {
-	b := &m.browser
-	name, ok := nameOf(m, c, cells.Layouts, b.shape.layout)
-	if !ok {
-		return nil
-	}
-	b.shape.layout, b.zoom = name, false
-	m.say("layout: %s", b.shape.layout)
-	if kinds, _ := visible(b); len(kinds) == 1 && b.width < oneColumn {
-		m.say("layout: %s; this screen has room for one pane", b.shape.layout)
-	}
-	saveSetting(m, layoutSetting, b.shape.layout)
-	return nil
-}
-
-// saveSetting sets a setting of the screen, at once, and on the disk in the order of the keys.
-func saveSetting(m *model, name, value string) {
-	m.o.Screen.Set(name, value)
-	m.marks.Remember(name, value)
+	y.shape.size[size] = max(1, before+sign*n*step)
+	y.shape.size[size] = measure()
+	return size, y.shape.size[size] != before
 }

@@ -27,7 +27,7 @@ func drawn(t *testing.T, k *desk) string {
 	}
 	var names []string
 	focus := false
-	for _, p := range b.layout() {
+	for _, p := range b.panes() {
 		names = append(names, fmt.Sprintf("%s %dx%d", keys.Panes[p.kind], p.width, p.height))
 		focus = focus || p.kind == b.focus
 	}
@@ -84,7 +84,7 @@ func TestLayoutRemembered(t *testing.T) {
 	if got, want := drawn(t, k), "feeds 24x22, list 55x12, entry 55x9"; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
-	k.until("saving", func() bool { return k.marks.Len() == 0 })
+	k.until("saving", func() bool { return k.browser.marks.Len() == 0 })
 	if got, want := string(d.screen.Text()), "feeds-width=24\nlayout=stacked\nlist-height=12\n"; strings.Join(slices.Sorted(strings.Lines(got)), "") != want {
 		t.Errorf("%q", got)
 	}
@@ -95,16 +95,16 @@ func TestLayoutRemembered(t *testing.T) {
 	k.await("word")
 	k.update(tea.MouseClickMsg{X: 30, Y: 5, Button: tea.MouseLeft})
 	k.await("word")
-	if b := &k.browser; b.focus != keys.ListPane || b.list.at != 4 {
-		t.Errorf("focus %d, line %d", b.focus, b.list.at)
+	if b := &k.browser; b.focus != keys.ListPane || b.list.At != 4 {
+		t.Errorf("focus %d, line %d", b.focus, b.list.At)
 	}
 	k.update(tea.MouseWheelMsg{X: 30, Y: 15, Button: tea.MouseWheelDown})
-	if got := k.browser.page.y; got != 3 {
+	if got := k.browser.page.Y; got != 3 {
 		t.Errorf("text at %d", got)
 	}
 	k.browser.focus = keys.PagePane
 	k.press("space")
-	if got := k.browser.page.y; got != 11 {
+	if got := k.browser.page.Y; got != 11 {
 		t.Errorf("text at %d", got)
 	}
 	d.screen = values.Parse([]byte("layout=sideways\nlist-width=-3\nfeeds-width=x\n"), '=')

@@ -41,7 +41,7 @@ func TestCommandLine(t *testing.T) {
 	k.press("l")
 	on := func(want string) {
 		t.Helper()
-		if it, _ := k.browser.current(); it.Unique[8:10] != want {
+		if it, _ := k.browser.list.Current(); it.Unique[8:10] != want {
 			t.Errorf("the cursor is on %s, not %s", it.Unique, want)
 		}
 	}
@@ -55,25 +55,25 @@ func TestCommandLine(t *testing.T) {
 	on("17")
 	k.line("m")
 	k.press("tab")
-	k.until("completed", func() bool { return k.input.prompt != nil && string(k.input.prompt.text) == "mark " })
+	k.until("completed", func() bool { return k.prompt.Line != nil && string(k.prompt.Line.Text) == "mark " })
 	k.press("enter")
 	k.await("called mark") // the last line shows a line of output
 	k.o.Self = []string{"false"}
 	k.line("mark ; down")
 	k.press("enter")
 	on("17") // the action waits for the command
-	k.until("the action", func() bool { return k.browser.list.at == 3 })
+	k.until("the action", func() bool { return k.browser.list.At == 3 })
 	k.press("k")
 	k.o.Self = []string{"echo", "called"}
 	k.line("mx")
 	k.press("left", "tab") // the text after the cursor stays
-	k.until("completed", func() bool { return string(k.input.prompt.text) == "mark x" && k.input.prompt.at == 5 })
+	k.until("completed", func() bool { return string(k.prompt.Line.Text) == "mark x" && k.prompt.Line.At == 5 })
 	k.press("esc")
 	k.line("toggle-")
 	k.press("tab")
 	k.await("toggle-read")
 	k.press("tab")
-	if s := string(k.input.prompt.text); s != "toggle-read" {
+	if s := string(k.prompt.Line.Text); s != "toggle-read" {
 		t.Errorf("%q", s)
 	}
 	k.press("esc")
@@ -86,7 +86,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	k.line("sort title")
 	k.press("enter")
-	k.until("sorted", func() bool { return k.browser.list.complete && strings.HasPrefix(k.titles(), "00 10 01") })
+	k.until("sorted", func() bool { return k.browser.list.Complete && strings.HasPrefix(k.titles(), "00 10 01") })
 }
 
 // Many entries are marked as one command; those that take a question are not marked without it.
@@ -97,7 +97,7 @@ func TestManyEntries(t *testing.T) {
 	k.await("Title 07")
 	made := func(want ...string) {
 		t.Helper()
-		k.until("the jobs", func() bool { return k.marks.Len() == 0 })
+		k.until("the jobs", func() bool { return k.browser.marks.Len() == 0 })
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		slices.Sort(d.marks)
@@ -111,7 +111,7 @@ func TestManyEntries(t *testing.T) {
 	k.press("j", "j", "g", "a")
 	made("06+S-", "07+S-")
 	k.press("x")
-	if it, _ := k.browser.current(); !it.Unread() || it.Unique[8:10] == "05" {
+	if it, _ := k.browser.list.Current(); !it.Unread() || it.Unique[8:10] == "05" {
 		t.Errorf("%v", it)
 	}
 	k.press("O")

@@ -3,7 +3,8 @@ package tui
 import (
 	"context"
 	"fmt"
-	"reflect"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"slices"
 	"strings"
 	"testing"
@@ -24,11 +25,11 @@ func (d opener) Open(_ context.Context, _ lektordir.Ref, url string) (string, er
 	return url, nil
 }
 
-func newOpener(page Page) opener { return opener{newPaged(page), make(chan string, 9)} }
+func newOpener(entry page.Entry) opener { return opener{newPaged(entry), make(chan string, 9)} }
 
 // manyLinks returns a page with twelve links, an enclosure and a picture.
-func manyLinks() Page {
-	p := Page{Text: "text", Enclosures: []string{"http://e.example/1.mp3"}, Pictures: []string{"http://p.example/1.png"}}
+func manyLinks() page.Entry {
+	p := page.Entry{Text: "text", Enclosures: []string{"http://e.example/1.mp3"}, Pictures: []string{"http://p.example/1.png"}}
 	for i := range 12 {
 		p.Links = append(p.Links, fmt.Sprintf("http://x.example/%d/%s/end", i+1, strings.Repeat("long", i)))
 	}
@@ -44,8 +45,8 @@ func TestLinks(t *testing.T) {
 		// The line of the cursor is whole.
 		_, shown, _ := strings.Cut(k.shows(), "\n>")
 		whole := strings.ReplaceAll(strings.ReplaceAll(shown, "\n", ""), " ", "")
-		list := linksOf(&d.page)
-		if want := list[i].url; !strings.Contains(whole, want) {
+		list := slices.Concat(d.page.Links, d.page.Enclosures, d.page.Pictures)
+		if want := list[i]; !strings.Contains(whole, want) {
 			t.Fatalf("line %d: no %s in\n%s", i, want, k.shows())
 		}
 		k.press("j")
@@ -63,7 +64,7 @@ func TestLinks(t *testing.T) {
 	k.press("9", "9", "o") // opens nothing else
 	k.await("there is no line 99")
 	k.press("q")
-	if k.input.menu != nil {
+	if k.prompt.Menu != nil {
 		t.Error("q does not close the menu")
 	}
 }
@@ -78,7 +79,7 @@ func TestGoto(t *testing.T) {
 	}{{[]string{"2"}, 2}, {[]string{"1", "2"}, 12}, {[]string{"1", "enter"}, 1}, {[]string{"0", "3"}, 3}} {
 		k.press("#")
 		k.press(tc.keys...)
-		if got := <-d.opened; got != d.page.Links[tc.link-1] || k.input.prompt != nil {
+		if got := <-d.opened; got != d.page.Links[tc.link-1] || k.prompt.Line != nil {
 			t.Errorf("%s: opened %s", tc.keys, got)
 		}
 	}
@@ -86,22 +87,11 @@ func TestGoto(t *testing.T) {
 	if !strings.Contains(k.shows(), "there is no link 15") {
 		t.Errorf("%s", k.shows())
 	}
-	k = openPage(t, newPaged(Page{Text: "text"}), 80, 24)
+	k = openPage(t, newPaged(page.Entry{Text: "text"}), 80, 24)
 	k.press("#")
-	if k.input.prompt != nil || !strings.Contains(k.shows(), "the entry has no links") {
+	if k.prompt.Line != nil || !strings.Contains(k.shows(), "the entry has no links") {
 		t.Errorf("%s", k.shows())
 	}
-}
-
-// copied returns the text that a command sends to the terminal's clipboard; "" if it sends none.
-func copied(cmd tea.Cmd) string {
-	if cmd == nil {
-		return ""
-	}
-	if v := reflect.ValueOf(cmd()); v.Kind() == reflect.String {
-		return v.String()
-	}
-	return ""
 }
 
 // yank copies by the terminal, or by the program of LEKTOR_CLIPBOARD. A bookmark shows the output
@@ -111,14 +101,11 @@ func TestYank(t *testing.T) {
 	k := openPage(t, d, 80, 24)
 	k.press("y", "y")
 	k.await("URL sent to the terminal's clipboard")
-	if got := copied(k.copyText("URL", "http://x.example/")); got != "http://x.example/" {
-		t.Errorf("%q", got)
-	}
 	k.press("2", "y", "e")
 	if !strings.Contains(k.shows(), "the entry has 1 enclosure") {
 		t.Errorf("%s", k.shows())
 	}
-	k.o.Getenv = func(string) string { return "clip -i" }
+	k.browser.page.Programs.Getenv = func(string) string { return "clip -i" }
 	k.press("y", "t")
 	k.await("title copied")
 	k.press("y", "e")
@@ -137,7 +124,7 @@ func TestPipeForm(t *testing.T) {
 	for _, tc := range []struct{ words, want string }{
 		{"", "text []"}, {"html", "html []"}, {"url xclip -i", "url [xclip -i]"}, {"grep text", "text [grep text]"},
 	} {
-		form, rest := pipeForm(strings.Fields(tc.words))
+		form, rest := keys.PipeForm(strings.Fields(tc.words))
 		if got := fmt.Sprint(form, " ", rest); got != tc.want {
 			t.Errorf("%s: %s", tc.words, got)
 		}

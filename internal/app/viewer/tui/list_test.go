@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -12,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
@@ -28,7 +31,7 @@ func (d dated) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, erro
 	return d.names.now(ctx, d)
 }
 
-func (d dated) Feeds(context.Context) (feeds []Feed, err error) {
+func (d dated) Feeds(context.Context) (feeds []tree.Feed, err error) {
 	for hash := range d.byFeed {
 		f := foldered(hash)
 		f.Title = cmp.Or(d.titles[hash], f.Title)
@@ -38,9 +41,9 @@ func (d dated) Feeds(context.Context) (feeds []Feed, err error) {
 }
 
 // foldered returns a feed with folders that depend on its number.
-func foldered(hash string) Feed {
+func foldered(hash string) tree.Feed {
 	n, _ := strconv.Atoi(hash[1:])
-	return Feed{Hash: hash, Title: hash, Folders: [][]string{nil, {"A"}, {"A / B", "C"}}[n%3]}
+	return tree.Feed{Hash: hash, Title: hash, Folders: [][]string{nil, {"A"}, {"A / B", "C"}}[n%3]}
 }
 
 func (d dated) List(context.Context) (map[string][]lektordir.Ref, error) {
@@ -80,33 +83,33 @@ func TestListingWith(t *testing.T) {
 	}
 	updates := 0
 	for range 300 {
-		keep := map[key]bool{}
+		keep := map[part.Key]bool{}
 		titles := map[string]string{}
 		clear(d.byFeed)
 		for i := range 12 {
 			d.byFeed[feed(i)] = some(feed(i))
 		}
 		d.titles = titles
-		read := func(old *snapshot) *snapshot {
+		read := func(old *tree.Snapshot) *tree.Snapshot {
 			names, err := d.Now(t.Context(), catalog.Part{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return newSnapshot(old, names, nil)
+			return tree.NewSnapshot(old, names, nil)
 		}
 		s := read(nil)
-		spec := listSpec{of: s.nodes[random.IntN(len(s.nodes))].id, all: random.IntN(2) == 0, order: order{by: entryOrders[random.IntN(len(entryOrders))], down: random.IntN(2) == 0}}
-		work := func(s *snapshot, old *sortedList) *listWork {
-			return &listWork{listSpec: spec, disk: d, snapshot: s, readHere: keep, old: old}
+		spec := list.Spec{Of: s.Nodes[random.IntN(len(s.Nodes))].ID, All: random.IntN(2) == 0, Order: tree.Order{By: tree.EntryOrders[random.IntN(len(tree.EntryOrders))], Down: random.IntN(2) == 0}}
+		work := func(s *tree.Snapshot, old *list.SortedList) *list.Work {
+			return &list.Work{Spec: spec, Disk: d, Snapshot: s, ReadHere: keep, Old: old}
 		}
-		list := func(s *snapshot) *sortedList {
-			l, err := work(s, nil).make(t.Context(), nil)
+		sorted := func(s *tree.Snapshot) *list.SortedList {
+			l, err := work(s, nil).Make(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return l
 		}
-		l := list(s)
+		l := sorted(s)
 		for range 5 {
 			for range random.IntN(3) {
 				hash := feed(random.IntN(13)) // the feed may be new
@@ -130,23 +133,23 @@ func TestListingWith(t *testing.T) {
 				}
 			}
 			next := read(s)
-			for _, it := range l.items[:len(l.items)/3] {
+			for _, it := range l.Items[:len(l.Items)/3] {
 				keep[it.ID()] = true
 			}
-			before := slices.Clone(l.items)
-			want := list(next)
-			got := work(next, l).update(t.Context())
-			if !slices.Equal(before, l.items) {
+			before := slices.Clone(l.Items)
+			want := sorted(next)
+			got := work(next, l).Update(t.Context())
+			if !slices.Equal(before, l.Items) {
 				t.Fatal("update changed the old list")
 			}
 			if got != nil {
 				updates++
-				if !slices.EqualFunc(got.items, want.items, func(a, b *item) bool { return *a == *b }) || got.dated != want.dated {
-					t.Fatalf("%+v: %d items, not %d", spec, len(got.items), len(want.items))
+				if !slices.EqualFunc(got.Items, want.Items, func(a, b *list.Item) bool { return *a == *b }) || got.Dated != want.Dated {
+					t.Fatalf("%+v: %d items, not %d", spec, len(got.Items), len(want.Items))
 				}
 			}
 			// A snapshot that was updated equals one that is made anew.
-			if anew := newSnapshot(nil, next.names, nil); !reflect.DeepEqual(anew, next) {
+			if anew := tree.NewSnapshot(nil, next.Names, nil); !reflect.DeepEqual(anew, next) {
 				t.Fatalf("%+v, not %+v", next, anew)
 			}
 			var sum entrystore.Tally
@@ -155,8 +158,8 @@ func TestListingWith(t *testing.T) {
 					sum.Add(r)
 				}
 			}
-			if next.all != sum {
-				t.Fatalf("%+v, not %+v", next.all, sum)
+			if next.All != sum {
+				t.Fatalf("%+v, not %+v", next.All, sum)
 			}
 			l, s = want, next
 		}

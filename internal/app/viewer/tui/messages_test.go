@@ -23,7 +23,7 @@ func TestMessages(t *testing.T) {
 	r := d.run(k, "add --progress -", "http://127.0.0.1:18473/feeds/of/a/site.xml\n")
 	r.messages = []string{"http://127.0.0.1:18473/feeds/of/a/site.xml: the server answered 404 Not Found", "hint: check the address, or give that of a page that links to the feed"}
 	r.ended <- errors.New("exit status 1")
-	k.until("the failure", func() bool { return k.status.isError })
+	k.until("the failure", func() bool { return k.status.Bad })
 	if s := k.shows(); !strings.Contains(s, "404 Not Found") || !strings.Contains(s, "http://127.0.0.1:18473/") {
 		t.Errorf("the cause is cut off:\n%s", s)
 	}

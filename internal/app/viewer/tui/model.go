@@ -3,10 +3,8 @@ package tui
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -16,117 +14,41 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/terminal"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/values"
-	"github.com/lektordir/lektor/internal/read/catalog"
-	"github.com/lektordir/lektor/lektordir"
 )
 
-// model is the state that the screen shows. Only the UI goroutine uses it, and that goroutine
-// never waits: long work is a [tea.Cmd], and its result arrives as a message.
+// model is the parent of the parts: it routes keys and effects to them. Only the UI goroutine uses it, and that
+// goroutine never waits: long work is a [tea.Cmd], and its result arrives as a message.
 type model struct {
-	world
-	jobs
-	browser   browser
-	marks     work.Queue
-	dates     learning
-	tasks     work.Tasks
-	downloads downloads
-	fetching  fetching
-	rows      map[key]*Row // nil while the row is being read
-	input     input
-	status    status
-	shown     picture
-	clock     *drawClock
-	voice     *voice  // nil if the screen is drawn
-	defect    *defect // the panic that ended the reader; nil if none did
+	*part.Env
+	o          *Options
+	browser    browser
+	prompt     prompt.Prompt
+	work       *work.Work
+	pictures   page.Pictures
+	appearance appearance
+	line       commandLine
+	typed      keys.Sequence
+	status     part.Say // the message in the last line
+	failure    part.Say // that of the last scan, empty if it succeeded
+	terminal   *terminal.Terminal
+	program    *tea.Program // nil in tests
+	clock      *drawClock
+	voice      *voice       // nil if the screen is drawn
+	defect     *part.Defect // the panic that ended the reader; nil if none did
 }
 
-// jobs are the three jobs of the model.
-type jobs struct {
-	scan     job[scanRequest]
-	lister   job[listRequest]
-	pager    job[pageRequest]
-	listTook time.Duration // how long it took to make the last list
-	failure  status        // the error of the last scan, empty if it succeeded
-}
-
-// world holds everything outside the model. It does not change while the program runs.
-type world struct {
-	ctx  context.Context
-	disk Disk
-	o    *Options
-	*texts.Printer
-	terminal     *tty
-	send         func(tea.Msg)
-	program      *tea.Program // nil in tests
-	retry        time.Duration
-	after        func(time.Duration, tea.Msg) tea.Cmd // sends a message after a delay
-	awaitChanges func() tea.Msg                       // waits for changes of the lektor-dir
-}
-
-// status is the message in the last line.
-type status struct {
-	text    string
-	isError bool
-}
-
-// end shows the message of work that ended. Without one, that of a later key stays.
-func (s *status) end(done status) {
-	if done.text != "" {
-		*s = done
-	}
-}
-
-// learning is the state of the call of [Disk.Learn].
-type learning struct {
-	state    jobState
-	progress string
-}
-
-// The requests of the three jobs.
-type (
-	listRequest struct{ keepOldRows bool }
-	pageRequest struct{ width int }
-)
-
-// The results of the three jobs, and the other messages of the model.
-type (
-	listMsg struct {
-		id      int
-		request *listRequest
-		partial []*item     // entries that a search has found so far
-		list    *sortedList // the whole list; nil if it is not complete or there is an error
-		took    time.Duration
-		err     error
-	}
-	pageMsg struct {
-		id    int
-		page  *Page
-		lines []string
-		err   error
-	}
-	rowsMsg struct {
-		keys []key
-		rows []Row
-	}
-	learnMsg struct {
-		progress string
-		done     bool
-		err      error
-	}
-	suspendMsg struct{}
-	redrawMsg  struct{}
-	// thenMsg is called on the UI goroutine, after work in the background.
-	thenMsg func(m *model) tea.Cmd
-	// statusMsg is a message for the last line.
-	statusMsg struct {
-		text string
-		err  error
-	}
-)
+// redrawMsg asks to draw the whole screen.
+type redrawMsg struct{}
 
 func newModel(ctx context.Context, d Disk, o *Options) *model {
 	if o.Date == nil {
@@ -140,32 +62,52 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 		o.Getenv = os.Getenv
 	}
 	o.Report = cmp.Or(o.Report, cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report)
-	m := &model{world: world{ctx: ctx, disk: d, o: o, Printer: texts.New(o.Getenv), terminal: newTTY(o.Out, o.Plain),
-		retry: retry, after: sendLater}}
-	m.awaitChanges = func() tea.Msg { return changesOf(ctx, d) }
-	env := &work.Env{Ctx: ctx, Disk: d, Printer: m.Printer, Send: func(msg tea.Msg) { m.send(msg) }}
-	m.marks.Env, m.tasks.Env = env, env
-	m.browser = browser{marks: &m.marks, tree: tree{closed: map[id]bool{}},
-		list: list{listSpec: listSpec{order: byDate}, readHere: map[key]bool{}}, textMost: o.Width,
-		shape: newShape(o.Screen, o.Look.Layout)}
-	m.browser.settings = settings{o.Screen, o.Random()}
-	o.Look.Use(o.Screen.Get(themeSetting), o.NoColor)
-	m.rows = map[key]*Row{}
+	m := &model{o: o, terminal: terminal.New(o.Out, o.Plain)}
+	m.Env = &part.Env{Ctx: ctx, Printer: texts.New(o.Getenv), After: sendLater, KeyOf: o.Keys.Of}
+	m.connect(d)
 	if o.Plain {
 		m.voice = &voice{out: o.Out, hold: hold}
-		m.browser.single = true
-	}
-	m.requestScan(nil)
-	o.Keys.Pane = func() string {
-		if m.input.menu != nil {
-			return keys.Panes[keys.MenuPane]
-		}
-		return keys.Panes[m.browser.focus]
 	}
 	if errs := slices.Concat(o.Keys.Errs, o.Look.Errs); len(errs) > 0 {
-		m.status = status{errs[0].Error(), true}
+		m.status = part.Say{Text: errs[0].Error(), Bad: true}
 	}
 	return m
+}
+
+// connect makes the parts, and passes to each what it knows of the others.
+func (m *model) connect(d Disk) {
+	o, b := m.o, &m.browser
+	m.work = work.New(&work.Env{Env: m.Env, Disk: d},
+		work.Options{Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name})
+	b.Env, b.marks, b.advance = m.Env, &m.work.Queue, o.Advance
+	b.layout = layout{textMost: o.Width, single: o.Plain, reading: b.page.Open}
+	b.tree = tree.Tree{Env: m.Env, Disk: d, Marks: b.marks, Settings: tree.Settings{Values: o.Screen, Seed: o.Random(),
+		Random: o.Random},
+		Closed: map[tree.ID]bool{},
+		Retry:  tree.Retry}
+	b.tree.Await = b.tree.AwaitChanges
+	b.list = list.List{Env: m.Env, Disk: d, Tree: &b.tree, Marks: b.marks, Titles: map[part.Key]*string{},
+		State: list.State{Spec: list.Spec{Order: tree.ByDate}, ReadHere: map[part.Key]bool{}},
+		Pane:  func() (int, bool) { return b.linesOf(keys.ListPane), b.focus != keys.FeedsPane }}
+	b.page = page.Page{Env: m.Env, Disk: d,
+		Programs: &page.Programs{Env: m.Env, Disk: d, Commands: d, Getenv: o.Getenv, Forbidden: o.NoCommands,
+			Plain: o.Plain},
+		Size: func() (int, int) { return b.textWidth(), b.linesOf(keys.PagePane) }}
+	m.pictures = page.Pictures{Env: m.Env, Disk: d, Pixels: func() (int, int) {
+		width, height := m.terminal.Cell()
+		return b.width * width, (b.height - 1) * height
+	}}
+	m.prompt = prompt.Prompt{Env: m.Env, Words: &m.line, Size: func() (int, int) { return b.width, b.lines() }}
+	m.appearance = appearance{Env: m.Env, o: o, layout: &b.layout, read: d.Look}
+	m.appearance.use(o.Look)
+	m.line = commandLine{Env: m.Env, o: o, browser: b, commands: d, queue: b.marks, remember: m.prompt.Remember}
+	b.tree.Rescan(nil)
+	o.Keys.Pane = func() string {
+		if m.prompt.Menu != nil {
+			return keys.Panes[keys.MenuPane]
+		}
+		return keys.Panes[b.focus]
+	}
 }
 
 // sendLater sends a message after a delay.
@@ -175,12 +117,19 @@ func sendLater(d time.Duration, msg tea.Msg) tea.Cmd {
 
 // Init returns the command that begins to read the lektor-dir.
 func (m *model) Init() tea.Cmd {
-	return guarded(tea.Batch(m.askGraphics(), m.fetching.settings(m), m.beginScan()))
+	var ask, fetch tea.Cmd
+	if m.voice == nil {
+		ask = m.pictures.Ask(m.o.Getenv)
+	}
+	if m.o.NoFetcher == nil {
+		fetch = m.apply(m.work.Fetching.Start())
+	}
+	return part.Guarded(tea.Batch(ask, fetch, m.browser.tree.Begin(0)))
 }
 
 // Update handles a message, and then starts the jobs that the message requested.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	if d, ok := msg.(*defect); ok {
+	if d, ok := msg.(*part.Defect); ok {
 		m.defect = d
 		return m, tea.Quit
 	}
@@ -190,86 +139,155 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	_, key := msg.(tea.KeyPressMsg)
 	m.clock.wake(key)
 	before := m.status
-	cmd := m.take(msg)
-	if m.status != before && m.status.text != "" {
-		m.input.keep(m.status.text)
+	cmd := m.apply(m.take(msg))
+	if m.status != before && m.status.Text != "" {
+		m.prompt.Keep(m.status.Text)
 	}
-	m.browser.follow()
-	return m, guarded(tea.Batch(cmd, m.marks.Begin(), m.beginScan(), m.beginList(), m.beginPage(), m.readRows(),
-		m.voice.speak(m, msg)))
+	b := &m.browser
+	b.follow()
+	return m, part.Guarded(tea.Batch(cmd, b.marks.Begin(), b.tree.Begin(b.list.Took), b.list.Begin(), b.page.Begin(),
+		b.list.ReadTitles(), m.voice.speak(m, msg)))
 }
 
-func (m *model) take(msg tea.Msg) tea.Cmd {
+// take takes a message, and returns its effects.
+func (m *model) take(msg tea.Msg) part.Effects {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.browser.width, m.browser.height = msg.Width, msg.Height
 		// When the screen becomes wider, the library's renderer copies lines into its old,
 		// narrower buffer and loses track of the new columns. So the whole screen is drawn
 		// again, twice, in case a slow machine was not done with the resize the first time.
-		return tea.Batch(m.dropPicture(), m.after(6*frame, redrawMsg{}), m.after(40*frame, redrawMsg{}))
+		return append(m.pictures.Drop(), part.Run(m.After(6*frame, redrawMsg{})),
+			part.Run(m.After(40*frame, redrawMsg{})))
 	case redrawMsg:
-		if !m.shown.on {
-			return tea.ClearScreen
+		if !m.pictures.On {
+			return part.Effects{part.Run(tea.ClearScreen)}
 		}
 	case tea.KeyPressMsg:
 		return m.key(msg)
 	case tea.PasteMsg:
-		return m.paste(msg.Content)
+		return m.prompt.Paste(msg.Content)
 	case tea.MouseMsg:
 		return m.mouse(msg)
-	case suspendMsg:
-		return suspend(m, keys.Call{})
-	case overviewMsg:
-		m.takeOverview(msg)
-	case snapshotMsg:
-		return m.takeSnapshot(msg)
-	case scanMsg:
-		m.scan.end()
-	case listMsg:
-		return m.takeList(msg)
-	case pageMsg:
-		if m.pager.awaits(msg.id) {
-			m.pager.end()
-			return m.do(m.browser.takePage(msg.page, msg.lines, msg.err))
-		}
-	case rowsMsg:
-		m.takeRows(msg)
-	case learnMsg:
-		m.takeDates(msg)
-	case startMsg:
-		return m.start(msg)
-	case thenMsg:
-		return msg(m)
-	case work.Ended:
-		return m.takeChanges(msg)
-	case changedMsg:
-		m.requestScan(nil)
-		return m.awaitChanges
-	case work.TaskMsg:
-		return takeTask(m, msg)
-	case statusMsg:
-		m.status.end(status{cells.Plain(msg.text), false})
-		if msg.err != nil {
-			m.fail(msg.err)
-		}
+	case terminal.Suspend:
+		return m.suspend(part.Given{})
+	case part.Effects:
+		return msg
+	case part.Then:
+		return msg()
+	case work.Ended, work.TaskMsg:
+		return m.work.Take(msg)
 	default:
-		return m.graphicsMsg(msg)
+		m.pictures.Answer(msg)
 	}
 	return nil
 }
 
-// apply carries out the effects of a change of the browser.
-func (m *model) apply(e effects) {
-	if e.say != "" {
-		m.status = status{m.Tr(e.say), false}
+// apply carries out effects, in order.
+func (m *model) apply(effects part.Effects) tea.Cmd {
+	var cmds []tea.Cmd
+	for _, e := range effects {
+		cmds = append(cmds, m.carryOut(e))
 	}
-	if e.list {
-		m.browser.list.complete = false
-		m.lister.replace(listRequest{})
+	return tea.Batch(cmds...)
+}
+
+// carryOut carries out an effect.
+func (m *model) carryOut(e any) tea.Cmd {
+	b := &m.browser
+	switch e := e.(type) {
+	case part.Run:
+		return tea.Cmd(e)
+	case part.Then:
+		return m.apply(e())
+	case part.Say:
+		if e.Text != "" {
+			m.status = e
+		}
+	case part.List:
+		b.list.Request(e)
+	case part.Do:
+		return m.apply(m.do(e.Call))
+	case part.Change:
+		c, failed := m.work.Change(e)
+		if c != nil && c.Trashes() {
+			b.list.Hide()
+		}
+		return m.apply(failed)
+	case part.Remember:
+		m.o.Screen.Set(e.Name, e.Value)
+		b.marks.Remember(e.Name, e.Value)
+	case part.SaveQuery:
+		b.marks.Save(e.Name, e.Query)
+	case part.Rescan:
+		if b.tree.Rescan(e.Feeds); e.All {
+			b.tree.Rescan(map[string]bool{"": true})
+		}
+	case part.Moved:
+		b.page.Rename(e.Refs...)
+	case part.Task:
+		return m.apply(m.work.Task(e))
+	case part.Download:
+		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.Title(part.KeyOf(e.Ref)), e.URLs[0])))
+	case part.Play:
+		return m.apply(b.page.Programs.Play(e.Ref, e.Path, true))
+	case part.Fetch:
+		return m.apply(m.work.Fetching.Feeds(e.Feeds))
+	case part.Exec:
+		return m.exec(e)
+	case part.Quit:
+		return tea.Quit
+	default:
+		return m.show(e)
 	}
-	if e.read {
-		m.change([]lektordir.Ref{m.browser.page.ref}, "S", "", nil)
+	return nil
+}
+
+// show carries out an effect that changes what is shown.
+func (m *model) show(e any) tea.Cmd {
+	b := &m.browser
+	switch e := e.(type) {
+	case part.Ask:
+		m.prompt.Ask(e)
+	case part.Confirm:
+		asked, quiet := m.prompt.Confirm(e)
+		if asked {
+			m.status = part.Say{}
+		}
+		return m.apply(quiet)
+	case part.Menu:
+		m.prompt.Menu, m.status = e.Lines, part.Say{}
+	case part.CloseMenu:
+		m.prompt.Menu = nil
+	case part.ShowText:
+		m.prompt.ShowText(e.Title, e.Lines)
+	case part.Keep:
+		m.prompt.Keep(e.Messages...)
+	case list.NextUnread:
+		return m.apply(b.nextUnread(e.By))
+	case tree.Shown:
+		return m.apply(b.shown(e))
+	case tree.Provisional:
+		b.provisional(e.Overview)
+	case tree.Trouble:
+		return m.trouble(e.Err)
 	}
+	return nil
+}
+
+// trouble shows the error of a scan, once until a scan succeeds.
+func (m *model) trouble(err error) (cmd tea.Cmd) {
+	switch {
+	case err == nil:
+		if m.status == m.failure {
+			m.status = part.Say{}
+		}
+		m.failure = part.Say{}
+	case m.failure == (part.Say{}):
+		cmd = m.apply(m.Fail(err))
+		m.failure = m.status
+	}
+	return cmd
 }
 
 // framesPerSecond is how often the library draws if something changed. It is the library's
@@ -279,259 +297,204 @@ const framesPerSecond = 120
 // frame is the interval between two draws.
 const frame = time.Second / framesPerSecond
 
-// say shows a message in the last line.
-func (m *model) say(format string, args ...any) {
-	m.status = status{m.Trf(format, args...), false}
-}
-
-// hintMark is between an error and its hint, as between the messages of lektor-fetch.
-const hintMark = "; hint: "
-
-// fail shows an error in the last line, with its hint, unless the reader is ending.
-func (m *model) fail(err error) {
-	if hint, ok := errors.AsType[*cmdline.HintError](err); ok {
-		err = fmt.Errorf("%w%s%s", err, hintMark, hint.Hint)
+// key handles a pressed key.
+func (m *model) key(k tea.KeyPressMsg) part.Effects {
+	name := keys.KeyName(k.String())
+	p, action := &m.prompt, m.o.Keys.Action(name)
+	if name == "<esc>" {
+		defer p.Listen() // it says that the keys after it are for what is below
 	}
-	if m.ctx.Err() == nil {
-		m.status = status{m.Tr(err.Error()), true}
-	}
-}
-
-// pause is the least delay between two scans, so that one scan sees many arrivals. It is also
-// the least interval between two progress messages.
-const pause = 100 * time.Millisecond
-
-// listAgain requests the same list again after a change. It does not cancel a list that is
-// being made, because no list would be complete while entries keep arriving.
-func (m *model) listAgain() {
-	m.browser.list.complete = false
-	if m.lister.next == nil {
-		m.lister.next = &listRequest{keepOldRows: true}
-	}
-}
-
-// beginList returns the command that makes the requested list, nil if there is no request, a
-// list is being made, or the entries are not listed yet.
-func (m *model) beginList() tea.Cmd {
-	b := &m.browser
-	if b.snapshot == nil {
-		return nil
-	}
-	ctx, r, id := m.lister.begin(m.ctx)
-	if r == nil {
-		return nil
-	}
-	w := listWork{listSpec: b.list.listSpec, disk: m.disk, snapshot: b.snapshot, readHere: maps.Clone(b.list.readHere),
-		old: b.list.sorted}
-	send := m.send
-	var sent time.Time
-	w.progress = func(done, total int) {
-		if now := time.Now(); now.Sub(sent) > pause {
-			sent = now
-			send(learnMsg{progress: m.Trf("sorting by %s: %d of %d", w.by, done, total)})
-		}
-		if done == total {
-			send(learnMsg{})
-		}
-	}
-	return func() tea.Msg {
-		began := time.Now()
-		list, err := w.make(ctx, func(found []*item) { send(listMsg{id: id, request: r, partial: found}) })
-		return listMsg{id: id, request: r, list: list, took: time.Since(began), err: err}
-	}
-}
-
-// takeList shows a list, or the part of it that a search has found so far.
-func (m *model) takeList(msg listMsg) tea.Cmd {
-	b, awaited := &m.browser, m.lister.awaits(msg.id)
-	if msg.list == nil && msg.err == nil {
-		// Old rows of the same list stay until the search has found at least as many.
-		if awaited && (!msg.request.keepOldRows || b.list.outdated() || len(msg.partial) >= len(b.list.items)) {
-			b.takeProvisional(msg.partial)
-		}
-		return nil
-	}
-	m.lister.end()
-	if !awaited {
-		return nil
-	}
-	m.listTook = msg.took
 	switch {
-	case msg.list == nil:
-	case m.lister.next == nil: // later scans saw no change of the list
-		m.marks.Listed(b.snapshot.scan)
+	case name == "<C-c>":
+		return part.Effects{part.Quit{}} // always: users try ^C in a program that they do not know
+	case p.Line != nil:
+		return p.Type(name, k.Text)
+	case action == "command" && (p.Open() || m.pictures.On || p.IsQuiet()):
+		p.Clear()
+		m.typed, m.status = keys.Sequence{}, part.Say{}
+		return append(m.pictures.Drop(), m.line.ask()...)
+	case p.IsQuiet():
+		return p.Quiet()
+	}
+	m.status = part.Say{}
+	if m.pictures.On && name != "<C-z>" && action != "picture" {
+		return append(m.pictures.Drop(), p.Quiet()...)
+	}
+	if p.Question != nil {
+		return p.Answer(name)
+	}
+	return m.press(k)
+}
+
+// press handles a key that may be part of a key sequence or of a count.
+func (m *model) press(k tea.KeyPressMsg) part.Effects {
+	var own map[string]string
+	if m.prompt.Menu != nil {
+		own = m.prompt.Menu.Keys
+	}
+	switch p := m.typed.Press(m.o.Keys, own, keys.KeyName(k.String())); {
+	case p.Again:
+		return append(m.bound(p.Binding, p.Count), m.key(k)...)
+	case p.Binding != nil:
+		return m.bound(p.Binding, p.Count)
+	case p.Unbound == "":
+		return nil
+	case m.prompt.Menu != nil:
+		return m.prompt.MenuKey(keys.Call{})
 	default:
-		m.marks.Listed(msg.list.snapshot.scan)
-	}
-	if msg.list != nil && msg.list.snapshot.partial {
-		b.takeProvisional(msg.list.items)
-		return nil
-	}
-	m.apply(b.listed(msg.list, msg.err))
-	b.list.complete = m.lister.next == nil
-	if msg.list != nil && !msg.list.dated {
-		return m.learn(msg.list.items)
-	}
-	return nil
-}
-
-// learn starts [Disk.Learn] for the entries of a list, unless it is running.
-func (m *model) learn(items []*item) tea.Cmd {
-	if m.dates.state != idle {
-		return nil
-	}
-	m.dates.state = running
-	ctx, d, send, w := m.ctx, m.disk, m.send, &m.world
-	return func() tea.Msg {
-		entries := make([]catalog.Entry, len(items))
-		for i, it := range items {
-			entries[i] = it.Entry
-		}
-		var sent time.Time
-		err := d.Learn(ctx, entries, func(what string, done, total int) {
-			if now := time.Now(); now.Sub(sent) > pause {
-				sent = now
-				send(learnMsg{progress: w.Trf("%s: %d of %d", w.Tr(what), done, total)})
-			}
-		})
-		return learnMsg{done: true, err: err}
+		return m.Say("%s does nothing; %s shows the keys", p.Unbound, m.o.Keys.Of("help"))
 	}
 }
 
-// takeDates shows the progress of learn, and requests the list again when learn is done.
-func (m *model) takeDates(msg learnMsg) {
-	m.dates.progress = msg.progress
-	if !msg.done {
-		return
+// bound does the actions of a binding.
+func (m *model) bound(b keys.Binding, count int) part.Effects {
+	defer func(advance bool) { m.browser.advance = advance }(m.browser.advance)
+	if len(b) > 1 {
+		m.browser.advance = false // one of the actions may move the cursor
 	}
-	m.dates.state = idle
-	if msg.err != nil {
-		m.fail(msg.err)
-		return
-	}
-	m.browser.list.sorted = nil // its dates are stale
-	// A running request has the stale list. Its dates would be missing again, and be learned again.
-	m.lister.abandon()
-	m.listAgain()
-}
-
-// beginPage returns the command that reads the open entry and wraps its text for the width of
-// the pane, nil if that is done or no text is shown.
-func (m *model) beginPage() tea.Cmd {
-	p, width := &m.browser.page, m.browser.textWidth()
-	if !p.open() || width <= 0 || p.width == width {
-		return nil
-	}
-	// Cancel the read of another entry: a slow one must not delay this one.
-	m.pager.end()
-	p.width = width
-	m.pager.next = &pageRequest{width}
-	ctx, r, id := m.pager.begin(m.ctx)
-	d, ref, feedText := m.disk, p.ref, p.feedText
-	return func() tea.Msg {
-		page, err := d.Page(ctx, ref, r.width, feedText)
-		msg := pageMsg{id: id, page: page, err: err}
-		if err == nil {
-			for _, h := range page.Header {
-				msg.lines = append(msg.lines, cells.BreakLines(h, width)...)
-			}
-			msg.lines = append(append(msg.lines, ""), cells.BreakLines(page.Text, width)...)
-		}
-		return msg
-	}
-}
-
-// change sets and clears flags: on the screen at once, on the disk in the order of the keys. If then
-// is not nil, it is called when the disk has made the change.
-func (m *model) change(refs []lektordir.Ref, set, unset string, then func(r work.Result) tea.Cmd) {
-	c, err := m.marks.Flags(refs, set, unset)
-	if err != nil {
-		m.fail(err)
-		return
-	}
-	c.Then = then
-	if c.Trashes() {
-		m.browser.hide()
-	}
-}
-
-// takeChanges handles the end of a change, and before that the ends of those before it.
-func (m *model) takeChanges(last work.Ended) tea.Cmd {
 	var cmds []tea.Cmd
-	for _, e := range m.marks.Take(last) {
-		cmds = append(cmds, takeChange(m, e))
-	}
-	return tea.Batch(cmds...)
-}
-
-// takeChange handles a change that the disk made, and requests a scan of the feeds it touched.
-func takeChange(m *model, e work.Ended) (cmd tea.Cmd) {
-	if e.Message != "" {
-		m.say("%s", e.Message)
-	}
-	switch {
-	case e.Err != nil:
-		m.fail(e.Err)
-	case e.Then != nil:
-		cmd = e.Then(e.Result)
-	}
-	for _, r := range e.Moved {
-		if keyOf(r) == m.browser.page.key {
-			m.browser.page.ref = r
+	for _, c := range b {
+		c.Count = count
+		switch {
+		case m.prompt.IsQuiet(): // the action before closed a menu
+		case m.prompt.Menu != nil && c.Action != "repeat":
+			cmds = append(cmds, m.apply(m.prompt.MenuKey(c)))
+		default:
+			cmds = append(cmds, m.apply(m.do(c)))
 		}
 	}
-	if changed := e.Changed(); len(changed) > 0 {
-		m.requestScan(changed)
-	}
-	return cmd
+	return part.Effects{part.Run(tea.Batch(cmds...))}
 }
 
-// takeTask handles the progress or the end of a task. At the end it shows the message for the user, if
-// there is one.
-func takeTask(m *model, msg work.TaskMsg) tea.Cmd {
-	m.tasks.Take(msg)
-	switch {
-	case !msg.Ended:
-	case msg.Task.Then != nil:
-		return msg.Task.Then(msg.Err)
-	case msg.Err != nil:
-		m.status = status{msg.Err.Error(), true}
-	default:
-		m.status.end(status{msg.Done, false})
+// mouse handles the mouse: the wheel scrolls the pane under it, a click moves the cursor, and a
+// click on the line of the cursor opens it.
+func (m *model) mouse(msg tea.MouseMsg) part.Effects {
+	at, b := msg.Mouse(), &m.browser
+	if m.prompt.Open() || m.pictures.On {
+		return nil
+	}
+	for _, p := range b.panes() {
+		if at.X < p.x || at.X >= p.x+p.width || at.Y < p.y || at.Y > p.y+p.height {
+			continue
+		}
+		_, wheel := msg.(tea.MouseWheelMsg)
+		_, click := msg.(tea.MouseClickMsg)
+		switch row := at.Y - p.y - 1; {
+		case wheel && at.Button == tea.MouseWheelUp:
+			return b.wheel(p, -3)
+		case wheel && at.Button == tea.MouseWheelDown:
+			return b.wheel(p, 3)
+		case click && at.Button == tea.MouseLeft && row >= 0:
+			return b.click(p, row)
+		}
 	}
 	return nil
 }
 
-// maxRows is the number of rows in m.rows above which all are dropped.
-const maxRows = 4000
-
-// takeRows adds rows to m.rows.
-func (m *model) takeRows(msg rowsMsg) {
-	if len(m.rows) > maxRows {
-		clear(m.rows)
-	}
-	for i, key := range msg.keys {
-		m.rows[key] = &msg.rows[i]
-	}
+// exec returns the command that runs another on the terminal.
+func (m *model) exec(e part.Exec) tea.Cmd {
+	send, t := m.Send, m.terminal
+	return tea.Exec(&terminal.Child{Cmd: e.Cmd, Wait: e.Wait, Terminal: t}, func(err error) tea.Msg {
+		go send(t.Size()) // the size may have changed; in a goroutine, as the library waits for this callback
+		return part.Then(func() part.Effects {
+			switch {
+			case e.Then != nil:
+				return e.Then(err)
+			case err != nil:
+				return m.Fail(fmt.Errorf("%s: %w", e.Name, err))
+			}
+			return nil
+		})
+	})
 }
 
-// readRows returns the command that reads the missing rows of the lines on the screen and of
-// one page before and after them, nil if none is missing.
-func (m *model) readRows() tea.Cmd {
-	l, lines := &m.browser.list, linesOf(&m.browser, keys.ListPane)
-	l.y = cells.Window(l.y, l.at, len(l.items), lines)
-	var refs []lektordir.Ref
-	var keys []key
-	for i := max(0, l.y-lines); i < min(len(l.items), l.y+2*lines); i++ {
-		k := l.items[i].ID()
-		if _, ok := m.rows[k]; !ok {
-			m.rows[k] = nil
-			refs, keys = append(refs, l.items[i].Ref()), append(keys, k)
-		}
+// suspend stops the reader until the shell resumes it.
+func (m *model) suspend(part.Given) part.Effects {
+	send, t := m.Send, m.terminal
+	stop := tea.Exec(terminal.Stopping{}, func(err error) tea.Msg {
+		go send(t.Size()) // the size may have changed; in a goroutine, as the library waits for this callback
+		return m.Result("", err)
+	})
+	return part.Effects{part.Run(part.InOrder(m.apply(m.pictures.Drop()), stop))}
+}
+
+// quit goes back one pane; from the feeds it ends the reader.
+func (m *model) quit(g part.Given) part.Effects {
+	if m.browser.focus == keys.FeedsPane {
+		return m.end(g)
 	}
-	if len(refs) == 0 {
+	m.browser.page.EndSearch() // one key leaves the entry
+	return m.browser.back(g)
+}
+
+// end ends the reader. If downloads are incomplete, it asks.
+func (m *model) end(part.Given) part.Effects {
+	quit := part.Effects{part.Quit{}}
+	if n := m.work.Downloads.Incomplete(); n > 0 {
+		return part.Effects{part.Confirm{Text: m.Trf("%d downloads are not complete; end anyway?", n),
+			Yes: func() part.Effects { return quit }}}
+	}
+	return quit
+}
+
+// browse opens the entry in the user's browser. With a count it opens the link of that
+// number instead.
+func (m *model) browse(g part.Given) part.Effects {
+	if g.Count > 0 {
+		return m.do(keys.Call{Action: "link", Count: g.Count})
+	}
+	return m.with(anEntry, g, m.browser.page.Programs.Browse)
+}
+
+// yank copies the URL, the title or the enclosure of the entry; with a count, enclosure N.
+func (m *model) yank(g part.Given) part.Effects {
+	if g.Word() == "enclosure" {
+		return m.with(aPage, g, m.browser.page.YankEnclosure)
+	}
+	return m.with(anEntry, g, m.browser.page.Programs.Yank)
+}
+
+// with does an action if it has what it needs.
+func (m *model) with(n need, g part.Given, do func(part.Given) part.Effects) part.Effects {
+	g, ok, refusal := m.resolve(action{needs: n}, g.Call)
+	if !ok {
+		return refusal
+	}
+	return do(g)
+}
+
+// openAll opens the unread entries of the list in the user's browser, if the user confirms.
+func (m *model) openAll(part.Given) part.Effects {
+	refs, none := m.browser.list.Unread(len(m.browser.list.Items))
+	if none != nil {
+		return none
+	}
+	return m.browser.page.Programs.BrowseAll(refs)
+}
+
+// reload reads everything again.
+func (m *model) reload(part.Given) part.Effects {
+	b := &m.browser
+	b.tree.Recheck()
+	b.list.Reread()
+	clear(b.list.Titles)
+	b.page.Reread()
+	return append(m.Say("reading everything again"), m.appearance.reload()...)
+}
+
+// repeat says the line of the cursor again: as a line with --plain, else in the last line.
+func (m *model) repeat(part.Given) part.Effects {
+	if m.voice != nil {
+		m.voice.forget()
 		return nil
 	}
-	ctx, d := m.ctx, m.disk
-	return func() tea.Msg { return rowsMsg{keys, d.Rows(ctx, refs)} }
+	s := m.scene()
+	at, known := s.entryLine(true)
+	if s.focus == keys.FeedsPane {
+		at, known = s.nodeLine()
+	}
+	if known && m.prompt.Menu == nil {
+		return part.Effects{part.Say{Text: at.String()}}
+	}
+	return nil
 }

@@ -4,6 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	uv "github.com/charmbracelet/ultraviolet"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"io/fs"
 	"maps"
 	"reflect"
@@ -36,6 +41,8 @@ type memory struct {
 	refs  []lektordir.Ref
 	marks []string // changes that were made, in order
 	fail  error
+	// fetcher takes the place of lektor-fetch; nil fails.
+	fetcher func(args []string, line func(string)) error
 	// screen holds the remembered settings; nil drops them.
 	screen *values.Values
 	names  names
@@ -43,7 +50,7 @@ type memory struct {
 
 // feeder is a disk that has feeds and entries.
 type feeder interface {
-	Feeds(context.Context) ([]Feed, error)
+	Feeds(context.Context) ([]tree.Feed, error)
 	List(context.Context) (map[string][]lektordir.Ref, error)
 }
 
@@ -114,9 +121,9 @@ func (d *memory) wait(ctx context.Context) {
 	}
 }
 
-func (d *memory) Feeds(ctx context.Context) ([]Feed, error) {
+func (d *memory) Feeds(ctx context.Context) ([]tree.Feed, error) {
 	d.wait(ctx)
-	return []Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
+	return []tree.Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
 }
 
 func (d *memory) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
@@ -132,7 +139,7 @@ func (d *memory) List(ctx context.Context) (map[string][]lektordir.Ref, error) {
 	return map[string][]lektordir.Ref{"f": slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed)}, nil
 }
 
-func (d *memory) Overview(context.Context, int) (*Overview, error) { return nil, nil }
+func (d *memory) Overview(context.Context, int) (*tree.Overview, error) { return nil, nil }
 func (d *memory) Learn(context.Context, []catalog.Entry, func(string, int, int)) error {
 	return nil
 }
@@ -145,11 +152,11 @@ func (d *memory) Dates(ctx context.Context, entries []catalog.Entry) ([]time.Tim
 	return dates, true
 }
 
-func (d *memory) Rows(ctx context.Context, refs []lektordir.Ref) []Row {
+func (d *memory) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	d.wait(ctx)
-	rows := make([]Row, len(refs))
+	rows := make([]string, len(refs))
 	for i, r := range refs {
-		rows[i].Title = "Title " + r.Unique[8:10]
+		rows[i] = "Title " + r.Unique[8:10]
 	}
 	return rows
 }
@@ -164,11 +171,11 @@ func (d *memory) SortTexts(ctx context.Context, entries []catalog.Entry, by stri
 	return texts
 }
 
-func (d *memory) Query(ctx context.Context, text string) (Query, error) {
+func (d *memory) Query(ctx context.Context, text string) (list.Query, error) {
 	if text == "bad:" {
-		return Query{}, errors.New("query, column 1: bad")
+		return list.Query{}, errors.New("query, column 1: bad")
 	}
-	return Query{Find: func(context.Context) ([]lektordir.Ref, bool) { return nil, false }, Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
+	return list.Query{Find: func(context.Context) ([]lektordir.Ref, bool) { return nil, false }, Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
 		d.wait(ctx)
 		yes := make([]bool, len(refs))
 		for i, r := range refs {
@@ -178,9 +185,9 @@ func (d *memory) Query(ctx context.Context, text string) (Query, error) {
 	}}, nil
 }
 
-func (d *memory) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*Page, error) {
+func (d *memory) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*page.Entry, error) {
 	d.wait(ctx)
-	return &Page{Header: []string{"Title: " + ref.Unique}, Text: strings.Repeat("word\n", 100), Links: []string{"https://x.example/"}, Pictures: []string{"https://x.example/p.png"}}, nil
+	return &page.Entry{Header: []string{"Title: " + ref.Unique}, Text: strings.Repeat("word\n", 100), Links: []string{"https://x.example/"}, Pictures: []string{"https://x.example/p.png"}}, nil
 }
 
 func (d *memory) move(refs []lektordir.Ref, set, unset string) ([]lektordir.Ref, error) {
@@ -222,8 +229,8 @@ func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	return "taken back", nil, nil
 }
 
-func (d *memory) Saved(context.Context) ([]Saved, error)     { return nil, nil }
-func (d *memory) Save(context.Context, string, string) error { return nil }
+func (d *memory) Saved(context.Context) ([]tree.Saved, error) { return nil, nil }
+func (d *memory) Save(context.Context, string, string) error  { return nil }
 func (d *memory) Look(_ context.Context, typed string) (*cells.Look, error) {
 	return cells.ParseLook("look", []byte(typed)), nil
 }
@@ -236,11 +243,14 @@ func (d *memory) Remember(_ context.Context, name, value string) error {
 	return nil
 }
 func (d *memory) Open(context.Context, lektordir.Ref, string) (string, error) { return "", nil }
-func (d *memory) Player(context.Context, lektordir.Ref, string) ([]string, error) {
-	return []string{"true"}, nil
+func (d *memory) Player(_ context.Context, _ lektordir.Ref, what string, file bool) ([]string, []string, error) {
+	if file {
+		return nil, nil, errors.New("would play " + what)
+	}
+	return []string{"true"}, nil, nil
 }
-func (d *memory) Command(_ context.Context, _ lektordir.Ref, words []string) ([]string, error) {
-	return words, nil
+func (d *memory) Command(_ context.Context, _ lektordir.Ref, words []string) ([]string, []string, error) {
+	return words, nil, nil
 }
 func (d *memory) Content(_ context.Context, _ lektordir.Ref, form string) ([]byte, error) {
 	return []byte("the " + form), nil
@@ -268,18 +278,17 @@ func (d *memory) Download(ctx context.Context, _ lektordir.Ref, url, dir string,
 	d.wait(ctx)
 	return dir + "/file", ctx.Err()
 }
-func (d *memory) FilePlayer(path string) ([]string, error) {
-	return nil, errors.New("would play " + path)
+func (d *memory) Bookmarker(context.Context, lektordir.Ref) ([]string, []string, error) {
+	return []string{"echo", "kept"}, nil, nil
 }
-func (d *memory) Bookmarker(context.Context, lektordir.Ref) ([]string, error) {
-	return []string{"echo", "kept"}, nil
-}
-func (d *memory) Environ(context.Context, lektordir.Ref) []string { return nil }
 func (d *memory) Picture(context.Context, lektordir.Ref, string) ([]byte, error) {
 	return nil, errors.New("no picture is fetched unasked")
 }
 
-func (d *memory) Fetcher(context.Context, string, []string, func(string)) ([]string, error) {
+func (d *memory) Fetcher(_ context.Context, _ string, args []string, line func(string)) ([]string, error) {
+	if d.fetcher != nil {
+		return nil, d.fetcher(args, line)
+	}
 	return nil, errors.New("nothing is fetched unasked")
 }
 
@@ -306,11 +315,15 @@ func newDesk(t *testing.T, d Disk, columns, lines int) *desk {
 		k.busy.Wait()
 		close(k.msgs)
 	})
-	k.send = func(msg tea.Msg) { k.msgs <- msg }
+	k.Send = func(msg tea.Msg) { k.msgs <- msg }
 	k.start(k.Init())
 	k.update(tea.WindowSizeMsg{Width: columns, Height: lines})
 	return k
 }
+
+// say shows a message, and fail an error.
+func (k *desk) say(text string) { k.start(k.apply(k.Say("%s", text))) }
+func (k *desk) fail(err error)  { k.start(k.apply(k.Fail(err))) }
 
 func (k *desk) start(cmd tea.Cmd) {
 	if cmd == nil {
@@ -350,7 +363,7 @@ func (k *desk) update(msg tea.Msg) {
 func (k *desk) press(keys ...string) {
 	k.t.Helper()
 	for _, key := range keys {
-		k.input.burst = nil
+		k.prompt.Listen()
 		msg := tea.KeyPressMsg{Code: []rune(key)[0], Text: key}
 		switch key {
 		case "enter":
@@ -418,7 +431,7 @@ func TestSlowDisk(t *testing.T) {
 	k.browser.focus = keys.FeedsPane
 	k.await("Title 19")
 	// The keys that were pressed too early did nothing, except undo.
-	k.until("the jobs", func() bool { return k.marks.Len() == 0 })
+	k.until("the jobs", func() bool { return k.browser.marks.Len() == 0 })
 	d.mu.Lock()
 	if got := strings.Join(d.marks, " "); got != "undo" {
 		t.Errorf("%q", got)
@@ -443,7 +456,7 @@ func TestMarksInOrder(t *testing.T) {
 		t.Fatalf("%s", s)
 	}
 	close(d.gate)
-	k.until("the jobs", func() bool { return k.marks.Len() == 0 })
+	k.until("the jobs", func() bool { return k.browser.marks.Len() == 0 })
 	want := "19+F- 19+S- 18+S- 18+F- 18+-F 19+-F 19+T-"
 	if got := strings.Join(d.marks, " "); got != want {
 		t.Errorf("made %s, not %s", got, want)
@@ -454,7 +467,7 @@ func TestMarksInOrder(t *testing.T) {
 	d.mu.Unlock()
 	k.press("j", "m")
 	k.await("the disk is full")
-	k.until("the flag is gone", func() bool { return k.marks.Len() == 0 && !strings.Contains(k.shows(), ">NF") })
+	k.until("the flag is gone", func() bool { return k.browser.marks.Len() == 0 && !strings.Contains(k.shows(), ">NF") })
 }
 
 // A search lists entries while the user types, and shows its mistakes. Esc restores the old list.
@@ -477,30 +490,30 @@ func TestSearch(t *testing.T) {
 	k.await("Title 19")
 	// The search goes on while the user moves; the cursor stays where the user put it.
 	k.press("/", "0")
-	k.until("found", func() bool { return k.browser.list.complete && !k.browser.list.cursorToTop })
+	k.until("found", func() bool { return k.browser.list.Complete && !k.browser.list.CursorToTop })
 	d.hold() // from now on the disk does not answer
 	k.press("1", "enter", "j")
 	close(d.gate)
-	k.until("found", func() bool { return k.browser.list.complete && len(k.browser.list.items) == 11 })
-	if it, _ := k.browser.current(); it.Unique != "1700000018.1.h" {
+	k.until("found", func() bool { return k.browser.list.Complete && len(k.browser.list.Items) == 11 })
+	if it, _ := k.browser.list.Current(); it.Unique != "1700000018.1.h" {
 		t.Errorf("the cursor is on %s:\n%s", it.Unique, k.shows())
 	}
 	// Until the first entries are found, no key works on an entry of the list before.
-	k.until("the mark", func() bool { return k.marks.Len() == 0 })
+	k.until("the mark", func() bool { return k.browser.marks.Len() == 0 })
 	d.hold()
 	k.press("/", "7", "enter")
-	k.start(k.do(keys.Call{Action: "spawn", Words: []string{"false"}}))
+	k.start(k.apply(k.do(keys.Call{Action: "spawn", Words: []string{"false"}})))
 	for _, key := range []string{"", "d", "enter", "n", "space", "e"} {
 		if key != "" {
 			k.press(key)
 		}
-		if k.status.text != "the list is not complete yet" || k.marks.Len() > 0 || k.browser.focus != keys.ListPane || k.browser.list.seek != 0 {
-			t.Errorf("after %q: %d changes, and\n%s", key, k.marks.Len(), k.shows())
+		if k.status.Text != "the list is not complete yet" || k.browser.marks.Len() > 0 || k.browser.focus != keys.ListPane || k.browser.list.Seek != 0 {
+			t.Errorf("after %q: %d changes, and\n%s", key, k.browser.marks.Len(), k.shows())
 		}
-		k.status = status{}
+		k.status = part.Say{}
 	}
 	close(d.gate)
-	k.until("found", func() bool { return k.browser.list.complete && len(k.browser.list.items) == 1 })
+	k.until("found", func() bool { return k.browser.list.Complete && len(k.browser.list.Items) == 1 })
 	k.press("m")
 	if s := k.shows(); !strings.Contains(s, "NF") {
 		t.Errorf("the entry is not flagged:\n%s", s)
@@ -551,7 +564,7 @@ func TestNoPictureUnasked(t *testing.T) {
 	if !strings.Contains(k.shows(), "cannot show pictures") {
 		t.Fatalf("%s", k.shows())
 	}
-	k.shown.sixel = true
+	k.update(uv.PrimaryDeviceAttributesEvent{62, 4})
 	k.press("i")
 	k.until("the refusal", func() bool { return strings.Contains(k.shows(), "unasked") })
 }
@@ -575,10 +588,10 @@ func (n *names) read() bool {
 	return n.last != nil
 }
 
-func (d early) Overview(context.Context, int) (*Overview, error) {
-	o := &Overview{Counts: map[string]entrystore.Tally{"f": {All: 20, Unread: 20}}}
+func (d early) Overview(context.Context, int) (*tree.Overview, error) {
+	o := &tree.Overview{Counts: map[string]entrystore.Tally{"f": {All: 20, Unread: 20}}}
 	for i := 19; i > 14; i-- {
-		o.Newest = append(o.Newest, Listed{d.refs[i], d.refs[i].Delivered(), Row{Title: fmt.Sprintf("Title %02d", i)}})
+		o.Newest = append(o.Newest, tree.Listed{Ref: d.refs[i], Date: d.refs[i].Delivered(), Title: fmt.Sprintf("Title %02d", i)})
 	}
 	return o, nil
 }
@@ -602,7 +615,7 @@ func TestOverview(t *testing.T) {
 	if s := k.shows(); !strings.Contains(s, " Feed  1/20") {
 		t.Errorf("%s", s)
 	}
-	k.until("the mark", func() bool { return k.marks.Len() == 0 && k.browser.list.complete })
+	k.until("the mark", func() bool { return k.browser.marks.Len() == 0 && k.browser.list.Complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" || !strings.Contains(k.shows(), "NF") {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}
@@ -622,13 +635,13 @@ func (d glimpse) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot,
 	return s, err
 }
 
-func (d glimpse) Rows(ctx context.Context, refs []lektordir.Ref) []Row {
+func (d glimpse) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	ended, end := context.WithCancel(ctx)
 	end()
-	return d.early.Rows(ended, refs)
+	return d.early.Titles(ended, refs)
 }
 
-func (d glimpse) Overview(ctx context.Context, n int) (*Overview, error) {
+func (d glimpse) Overview(ctx context.Context, n int) (*tree.Overview, error) {
 	<-d.counted
 	return d.early.Overview(ctx, n)
 }
@@ -653,7 +666,7 @@ func TestOverviewUncounted(t *testing.T) {
 	}
 	close(d.gate)
 	k.await("2/20") // the cursor stays on the entry that was read first
-	k.until("the mark", func() bool { return k.marks.Len() == 0 && k.browser.list.complete })
+	k.until("the mark", func() bool { return k.browser.marks.Len() == 0 && k.browser.list.Complete })
 	if got := strings.Join(d.marks, " "); got != "18+F-" {
 		t.Errorf("made %q:\n%s", got, k.shows())
 	}
@@ -671,14 +684,14 @@ func TestLearnStays(t *testing.T) {
 			k.press("l", "1", "6", "g", "g")
 		}
 		close(d.learnt)
-		k.until("the order", func() bool { return k.dates.state == idle && k.browser.list.complete })
+		k.until("the order", func() bool { return !k.browser.list.Dates.Runs && k.browser.list.Complete })
 		line := slices.IndexFunc(strings.Split(k.shows(), "\n"), func(l string) bool { return strings.Contains(l, ">N  ") })
 		k.until("rows", func() bool { return !strings.Contains(k.shows(), "…") })
-		at, _ := k.browser.current()
+		at, _ := k.browser.list.Current()
 		switch {
 		case inList && (at.Unique != "1700000084.1.h" || line != 16):
 			t.Errorf("%s on line %d:\n%s", at.Unique, line, k.shows())
-		case !inList && (k.browser.list.y != 0 || k.browser.list.at != 0 || !strings.Contains(k.shows(), "Title 00")):
+		case !inList && (k.browser.list.Y != 0 || k.browser.list.At != 0 || !strings.Contains(k.shows(), "Title 00")):
 			t.Errorf("%s:\n%s", at.Unique, k.shows())
 		}
 	}
@@ -749,11 +762,11 @@ func TestLearn(t *testing.T) {
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000020.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(changedMsg{})
+	k.update(part.Then(k.browser.tree.Noticed))
 	k.await("/21")
 	close(d.learnt)
 	k.until("the order", func() bool {
-		return k.dates.state == idle && strings.Index(k.shows(), "Title 00") < strings.Index(k.shows(), "Title 20")
+		return !k.browser.list.Dates.Runs && strings.Index(k.shows(), "Title 00") < strings.Index(k.shows(), "Title 20")
 	})
 	if strings.Contains(k.shows(), "indexing") {
 		t.Errorf("%s", k.shows())
@@ -789,11 +802,11 @@ func TestAway(t *testing.T) {
 	d := &away{memory: newMemory(5), changed: make(chan bool)}
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
-	k.retry = time.Millisecond
+	k.browser.tree.Retry = time.Millisecond
 	k.await("Title 04")
 	d.gone.Store(true)
 	d.changed <- true
-	k.until("the failure", func() bool { return k.status.isError && strings.Contains(k.shows(), "it is not there") })
+	k.until("the failure", func() bool { return k.status.Bad && strings.Contains(k.shows(), "it is not there") })
 	if s := k.shows(); !strings.Contains(s, "Title 04") || !strings.Contains(s, "5 unread") {
 		t.Fatalf("%s", s)
 	}
@@ -801,15 +814,15 @@ func TestAway(t *testing.T) {
 	k.say("another message")
 	asks := d.asks.Load()
 	k.until("more attempts", func() bool { return d.asks.Load() > asks+3 })
-	if k.status.text != "another message" {
-		t.Errorf("it says %q again", k.status.text)
+	if k.status.Text != "another message" {
+		t.Errorf("it says %q again", k.status.Text)
 	}
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000009.1.h", Place: lektordir.New})
 	d.mu.Unlock()
 	d.gone.Store(false)
 	k.await("Title 09")
-	if k.status != (status{"another message", false}) {
+	if k.status != (part.Say{Text: "another message"}) {
 		t.Errorf("%+v", k.status)
 	}
 	d.mu.Lock()
@@ -825,11 +838,11 @@ func TestOpenEntryRenamed(t *testing.T) {
 	close(d.gate)
 	k := openPage(t, d, 80, 24)
 	k.until("the mark", k.settled)
-	if _, err := d.move([]lektordir.Ref{k.browser.page.ref}, "F", ""); err != nil {
+	if _, err := d.move([]lektordir.Ref{k.browser.page.Ref}, "F", ""); err != nil {
 		t.Fatal(err)
 	}
-	k.update(changedMsg{})
-	k.until("the flag", func() bool { return k.browser.page.ref.HasFlag('F') })
+	k.update(part.Then(k.browser.tree.Noticed))
+	k.until("the flag", func() bool { return k.browser.page.Ref.HasFlag('F') })
 	k.press("m")
 	k.until("the mark", k.settled)
 	if last := d.marks[len(d.marks)-1]; last != "02+-F" {
@@ -844,13 +857,13 @@ func TestHelpIsWhole(t *testing.T) {
 	k := newDesk(t, d, 40, 15)
 	k.await("Feed")
 	k.press("?")
-	all := strings.Join(strings.Fields(strings.Join(k.input.menu.lines, " ")), " ")
+	all := strings.Join(strings.Fields(strings.Join(k.prompt.Menu.Text, " ")), " ")
 	for _, a := range actions() {
 		if a.command != "" && k.o.Keys.Of(a.name) != a.name && !strings.Contains(all, a.help+" ("+a.command+")") && a.name != "yank" {
 			t.Errorf("help does not have %s (%s)", a.help, a.command)
 		}
 	}
-	for _, line := range k.input.menu.lines {
+	for _, line := range k.prompt.Menu.Text {
 		if n := termsafe.Width(line); n > 39 {
 			t.Errorf("%d columns: %q", n, line)
 		}

@@ -3,6 +3,8 @@ package tui
 import (
 	"context"
 	"fmt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"strings"
 	"testing"
 
@@ -16,7 +18,7 @@ import (
 // titles returns the numbers of the listed entries in their order.
 func (k *desk) titles() string {
 	var all []string
-	for _, it := range k.browser.list.items {
+	for _, it := range k.browser.list.Items {
 		all = append(all, it.Ref().Unique[8:10])
 	}
 	return strings.Join(all, " ")
@@ -31,11 +33,11 @@ func TestSort(t *testing.T) {
 	k.await("Title 11")
 	sorted := func(want string) {
 		t.Helper()
-		k.until(want, func() bool { return k.browser.list.complete && k.titles() == want })
+		k.until(want, func() bool { return k.browser.list.Complete && k.titles() == want })
 	}
 	k.press("l", "s", "j", "enter") // by the last digit, in this disk
 	sorted("00 10 01 11 02 03 04 05 06 07 08 09")
-	if it, _ := k.browser.current(); it.Unique[8:10] != "11" {
+	if it, _ := k.browser.list.Current(); it.Unique[8:10] != "11" {
 		t.Errorf("the cursor has left its entry for %s", it.Unique)
 	}
 	k.press("s", "enter")
@@ -53,31 +55,31 @@ func TestSort(t *testing.T) {
 	})
 	// Entries that are flagged now are first.
 	k.press("l", "j", "j", "j", "m")
-	k.do(keys.Call{Action: "sort", Words: []string{"flags"}})
+	k.start(k.apply(k.do(keys.Call{Action: "sort", Words: []string{"flags"}})))
 	sorted("03 11 10 09 08 07 06 05 04 02 01 00")
 	// A random order stays while the list does, and each choice makes another.
-	k.do(keys.Call{Action: "sort", Words: []string{"random"}})
-	k.until("random", func() bool { return k.browser.list.complete && k.browser.list.sorted.by == "random" })
+	k.start(k.apply(k.do(keys.Call{Action: "sort", Words: []string{"random"}})))
+	k.until("random", func() bool { return k.browser.list.Complete && k.browser.list.Sorted.By == "random" })
 	first := k.titles()
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000012.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(changedMsg{})
+	k.update(part.Then(k.browser.tree.Noticed))
 	k.await("/13")
 	if got := strings.Join(strings.Fields(strings.Replace(k.titles(), "12", "", 1)), " "); got != first {
 		t.Errorf("%s became %s", first, got)
 	}
-	k.do(keys.Call{Action: "sort", Words: []string{"random"}})
+	k.start(k.apply(k.do(keys.Call{Action: "sort", Words: []string{"random"}})))
 	k.until("shuffled anew", func() bool {
-		return k.browser.list.complete && len(k.titles()) > 0 && strings.Replace(k.titles(), " 12", "", 1) != first
+		return k.browser.list.Complete && len(k.titles()) > 0 && strings.Replace(k.titles(), " 12", "", 1) != first
 	})
-	k.do(keys.Call{Action: "sort", Words: []string{"size"}})
+	k.start(k.apply(k.do(keys.Call{Action: "sort", Words: []string{"size"}})))
 	if s := k.shows(); !strings.Contains(s, "there is no order size") {
 		t.Errorf("%s", s)
 	}
 	// The next start has the same orders.
 	again := newDesk(t, d, 100, 24)
-	again.browser.settings.Values = d.saved
+	again.browser.tree.Settings.Values = d.saved
 	again.until("sorted", func() bool { return strings.HasPrefix(again.titles(), "09 08 07 06") })
 }
 
@@ -85,7 +87,7 @@ func TestSort(t *testing.T) {
 type remembering struct {
 	*memory
 	saved *values.Values
-	feeds []Feed
+	feeds []tree.Feed
 }
 
 func (d *remembering) text() string {
@@ -105,7 +107,7 @@ func (d *remembering) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapsho
 	return d.names.now(ctx, d)
 }
 
-func (d *remembering) Feeds(ctx context.Context) ([]Feed, error) {
+func (d *remembering) Feeds(ctx context.Context) ([]tree.Feed, error) {
 	if d.feeds == nil {
 		return d.memory.Feeds(ctx)
 	}
@@ -134,12 +136,12 @@ func (unlisted) List(context.Context) (map[string][]lektordir.Ref, error) {
 	return map[string][]lektordir.Ref{}, nil
 }
 
-func (d many) Overview(context.Context, int) (*Overview, error) {
+func (d many) Overview(context.Context, int) (*tree.Overview, error) {
 	counts := map[string]entrystore.Tally{}
 	for i, f := range d.feeds {
 		counts[f.Hash] = entrystore.Tally{All: 9, Unread: i % 3}
 	}
-	return &Overview{Counts: counts}, nil
+	return &tree.Overview{Counts: counts}, nil
 }
 
 // Feeds and folders with nothing unread are hidden, and feeds are sorted, in the folder of the
@@ -147,14 +149,14 @@ func (d many) Overview(context.Context, int) (*Overview, error) {
 func TestFeeds(t *testing.T) {
 	d := many{&remembering{memory: newMemory(0), saved: values.New('=')}}
 	for i := range 9 {
-		d.feeds = append(d.feeds, Feed{Hash: fmt.Sprintf("h%d", i), Title: fmt.Sprintf("feed%d", i), Folders: [][]string{nil, {"A"}, {"A / B=B"}}[i/3]})
+		d.feeds = append(d.feeds, tree.Feed{Hash: fmt.Sprintf("h%d", i), Title: fmt.Sprintf("feed%d", i), Folders: [][]string{nil, {"A"}, {"A / B=B"}}[i/3]})
 	}
-	d.feeds = append(d.feeds, Feed{Hash: "h9", Title: "feed9", Folders: []string{"C"}}) // nothing unread
+	d.feeds = append(d.feeds, tree.Feed{Hash: "h9", Title: "feed9", Folders: []string{"C"}}) // nothing unread
 	k := newDesk(t, d, 100, 30)
 	tree := func() string {
 		var all []string
-		for _, n := range k.browser.tree.nodes {
-			all = append(all, strings.TrimPrefix(n.title, "feed"))
+		for _, n := range k.browser.tree.Nodes {
+			all = append(all, strings.TrimPrefix(n.Title, "feed"))
 		}
 		return strings.Join(all, " ")
 	}
@@ -165,7 +167,7 @@ func TestFeeds(t *testing.T) {
 			t.Fatalf("%v: %s, not %s\n%s", keys, got, want, k.shows())
 		}
 	}
-	k.until("counts", func() bool { return k.browser.snapshot != nil && !k.browser.snapshot.uncounted })
+	k.until("counts", func() bool { return k.browser.tree.Snapshot != nil && !k.browser.tree.Snapshot.Uncounted })
 	k.await("feed9")
 	check("All Flagged A 3 4 5 B=B 6 7 8 C 9 0 1 2")
 	check("All Flagged A 4 5 B=B 7 8 1 2", "H")

@@ -3,6 +3,9 @@ package tui
 import (
 	"context"
 	"errors"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,31 +38,31 @@ func (d *waiting) Undo(context.Context) (string, []lektordir.Ref, error) {
 func TestMarkStays(t *testing.T) {
 	d := &waiting{large: newLarge()}
 	k := newDesk(t, d, 100, 30)
-	k.until("all", func() bool { return k.browser.list.complete && len(k.browser.list.items) == largeFeeds*largeEach })
-	k.apply(k.browser.choose(id{kind: feedNode, name: "f0001"}))
+	k.until("all", func() bool { return k.browser.list.Complete && len(k.browser.list.Items) == largeFeeds*largeEach })
+	k.apply(k.browser.choose(tree.ID{Kind: tree.FeedNode, Name: "f0001"}))
 	k.update(nil)
-	k.until("the feed", func() bool { return k.browser.list.complete && len(k.browser.list.items) == largeEach })
+	k.until("the feed", func() bool { return k.browser.list.Complete && len(k.browser.list.Items) == largeEach })
 	k.browser.focus = keys.ListPane
 	d.held.Store(true)
-	scans := k.scan.id
+	scans := k.browser.tree.Scans.ID
 	k.press("m")
-	flagged := func() bool { r, _ := k.browser.current(); return r.HasFlag('F') }
+	flagged := func() bool { r, _ := k.browser.list.Current(); return r.HasFlag('F') }
 	k.until("a list with the mark", func() bool {
-		return k.marks.Len() > 0 && k.scan.id > scans && k.lister.state == running
+		return k.browser.marks.Len() > 0 && k.browser.tree.Scans.ID > scans && k.browser.list.Job.Runs()
 	})
-	scans = k.scan.id
-	k.update(changedMsg{})
+	scans = k.browser.tree.Scans.ID
+	k.update(part.Then(k.browser.tree.Noticed))
 	k.until("another scan", func() bool {
 		if !flagged() {
 			t.Fatal("the mark is gone from the screen")
 		}
-		return k.scan.id > scans && k.browser.snapshot.scan > scans
+		return k.browser.tree.Scans.ID > scans && k.browser.tree.Snapshot.Scan > scans
 	})
 	if !flagged() {
 		t.Error("the mark is gone from the screen after the scan")
 	}
 	d.held.Store(false)
-	k.until("the list", func() bool { return k.marks.Len() == 0 })
+	k.until("the list", func() bool { return k.browser.marks.Len() == 0 })
 	if !flagged() {
 		t.Error("the list has no mark")
 	}
@@ -69,7 +72,7 @@ func TestMarkStays(t *testing.T) {
 func TestUndoDoesNotWait(t *testing.T) {
 	d := &waiting{large: newLarge()}
 	k := newDesk(t, d, 100, 30)
-	k.until("all", func() bool { return k.browser.list.complete && len(k.browser.list.items) == largeFeeds*largeEach })
+	k.until("all", func() bool { return k.browser.list.Complete && len(k.browser.list.Items) == largeFeeds*largeEach })
 	d.mu.Lock()
 	r, err := d.byFeed["f0007"][3].WithFlags("F", "")
 	d.byFeed["f0007"][3], d.moved = r, []lektordir.Ref{r}
@@ -78,9 +81,9 @@ func TestUndoDoesNotWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := d.lists.Load()
-	k.update(changedMsg{})
+	k.update(part.Then(k.browser.tree.Noticed))
 	k.press("u")
-	k.until("the undo", func() bool { return k.browser.snapshot.feeds["f0007"].Flagged == 1 })
+	k.until("the undo", func() bool { return k.browser.tree.Snapshot.Feeds["f0007"].Flagged == 1 })
 	if n := d.lists.Load() - before; n > 3 {
 		t.Errorf("%d scans", n)
 	}
@@ -97,18 +100,18 @@ func TestPart(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
 	k.idle()
-	if _, err := k.marks.Flags([]lektordir.Ref{d.byFeed["f0001"][0]}, "F", ""); err != nil {
+	if _, err := k.browser.marks.Flags([]lektordir.Ref{d.byFeed["f0001"][0]}, "F", ""); err != nil {
 		t.Fatal(err)
 	}
-	r := &scanRequest{feeds: map[string]bool{"f0002": true}}
-	part := r.part(k.browser.snapshot, k.marks.Feeds())
+	r := &tree.ScanRequest{Feeds: map[string]bool{"f0002": true}}
+	part := r.Part(k.browser.tree.Snapshot, k.browser.marks.Feeds())
 	if !part.First["f0001"] || !part.First["f0002"] || len(part.First) != 2 || part.Recheck {
 		t.Errorf("%v do not wait", part.First)
 	}
-	if part.Enough(scanEntries-1) || !part.Enough(scanEntries) {
+	if part.Enough(tree.ScanEntries-1) || !part.Enough(tree.ScanEntries) {
 		t.Error("a scan does not end")
 	}
-	if part := (&scanRequest{feeds: anyFeed}).part(k.browser.snapshot, nil); part.Enough != nil || part.Recheck {
+	if part := (&tree.ScanRequest{Feeds: map[string]bool{"": true}}).Part(k.browser.tree.Snapshot, nil); part.Enough != nil || part.Recheck {
 		t.Error("feeds wait, of which any may have changed")
 	}
 	k.key("R")
@@ -117,9 +120,9 @@ func TestPart(t *testing.T) {
 		t.Error("R does not look at all feeds")
 	}
 	for _, c := range []struct{ took, want time.Duration }{
-		{0, pause}, {time.Millisecond, pause}, {50 * time.Millisecond, 450 * time.Millisecond}, {time.Minute, time.Second},
+		{0, list.Pause}, {time.Millisecond, list.Pause}, {50 * time.Millisecond, 450 * time.Millisecond}, {time.Minute, time.Second},
 	} {
-		if got := restBetween(c.took); got != c.want {
+		if got := tree.RestBetween(c.took); got != c.want {
 			t.Errorf("after %v the rest is %v, not %v", c.took, got, c.want)
 		}
 	}
@@ -133,9 +136,9 @@ func TestTrashFails(t *testing.T) {
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 02")
 	k.press("l", "d")
-	if n := len(k.browser.list.items); n != 2 {
+	if n := len(k.browser.list.Items); n != 2 {
 		t.Errorf("%d entries are listed", n)
 	}
 	k.await("the disk is full")
-	k.until("the entry", func() bool { return k.settled() && len(k.browser.list.items) == 3 })
+	k.until("the entry", func() bool { return k.settled() && len(k.browser.list.Items) == 3 })
 }

@@ -3,6 +3,7 @@ package tui
 import (
 	"bytes"
 	"context"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"image"
 	"image/color"
 	"image/png"
@@ -18,7 +19,7 @@ import (
 // broken is a disk that panics when it reads a page.
 type broken struct{ *memory }
 
-func (broken) Page(context.Context, lektordir.Ref, int, bool) (*Page, error) { panic("a defect") }
+func (broken) Page(context.Context, lektordir.Ref, int, bool) (*page.Entry, error) { panic("a defect") }
 
 // A defect ends the reader, and leaves the terminal as it was.
 func TestPanic(t *testing.T) {
@@ -126,14 +127,6 @@ func TestPicture(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		cancel()
-	}
-	if got := shrink(img, 80, 80).Bounds(); got.Dx() != 80 || got.Dy() != 40 {
-		t.Errorf("%v", got)
-	}
-	for _, bad := range []string{"", "GIF89a", "<svg onload=alert(1)/>", file.String()[:60]} {
-		if _, err := encodePicture([]byte(bad), false, 100, 100); err == nil {
-			t.Errorf("%q is a picture", bad)
-		}
 	}
 }
 

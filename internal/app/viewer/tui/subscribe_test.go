@@ -2,7 +2,6 @@ package tui
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -18,7 +17,6 @@ func TestSubscriptions(t *testing.T) {
 		t.Helper()
 		k.press(append(strings.Split(text, ""), "enter")...)
 	}
-	k.fetching.timer++ // no timer
 
 	// A page with several feeds.
 	k.press("+")
@@ -96,16 +94,4 @@ func TestSubscriptions(t *testing.T) {
 	k.await("unsubscribed; u undoes it")
 	undone(3)
 	undone(4)
-}
-
-// Words with bars stay whole in a line.
-func TestWordsWithBars(t *testing.T) {
-	for _, words := range [][]string{{"a"}, {"Authorization: Bearer 1|abc", "X: y"}, {`a\|b`, `c\`, "|"}} {
-		if got := splitWords(joinWords(words)); !slices.Equal(got, words) {
-			t.Errorf("%q became %q", words, got)
-		}
-	}
-	if got := splitWords(" Tech|My/News | "); !slices.Equal(got, []string{"Tech", "My/News"}) {
-		t.Errorf("%q", got)
-	}
 }

@@ -46,8 +46,7 @@ type Options struct {
 	Mouse   bool
 	Advance bool // move to the next entry after marking one
 	// Look is the look of the screen; nil means that of no file.
-	Look  *cells.Look
-	typed string // lines that the user typed to change it
+	Look *cells.Look
 	// Screen is the settings of the screen that were remembered; nil means none.
 	Screen *values.Values
 	// Date formats a date for the list; nil means year, month and day.
@@ -81,7 +80,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	t := m.terminal
 	// The size is an option because the library would read it in two goroutines at once when a
 	// command has ended, which is a race. The default theme has the sixteen colours that every terminal has.
-	size := t.size()
+	size := t.Size()
 	out := io.Writer(plainWriter{o.Out})
 	if o.Plain {
 		out = io.Discard // the voice of the model writes
@@ -89,26 +88,26 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(out), tea.WithEnvironment(os.Environ()),
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height),
 		tea.WithColorProfile(max(colorprofile.ANSI, colorprofile.Env(os.Environ()))))
-	leave := t.heedSignals(ctx, inner, p)
-	defer t.ignoreSignals()
-	m.send, m.program = p.Send, p
+	leave := t.HeedSignals(ctx, inner, p)
+	defer t.IgnoreSignals()
+	m.Send, m.program = p.Send, p
 	_, err := p.Run()
 	leave()
 	m.voice.end()
 	interrupt := func(s os.Signal) {
-		t.endedBy.Store(s)
+		t.EndedBy.Store(s)
 		cancel()
 	}
-	if d := work.NewRest(&m.marks, &m.tasks, o.Report).Drain(t.signals, interrupt); d != nil {
+	if d := work.NewRest(&m.work.Queue, &m.work.Tasks, o.Report).Drain(t.Signals, interrupt); d != nil {
 		m.defect = d
 	}
 	cancel()
-	m.tasks.Wait()
-	t.ignoreSignals()
+	m.work.Tasks.Wait()
+	t.IgnoreSignals()
 	if m.defect != nil && o.Out != nil {
 		fmt.Fprintln(o.Out, m.defect)
 	}
-	switch s, ended := t.endedBy.Load().(syscall.Signal); {
+	switch s, ended := t.EndedBy.Load().(syscall.Signal); {
 	case m.defect != nil, errors.Is(err, tea.ErrProgramPanic):
 		return errors.New("the reader crashed because of a defect, see above; please report it")
 	case ended:

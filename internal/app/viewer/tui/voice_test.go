@@ -3,6 +3,8 @@ package tui
 import (
 	"context"
 	"fmt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +21,7 @@ func newVoice(t *testing.T, d Disk, late bool) (*desk, *strings.Builder) {
 	t.Helper()
 	k, out := newDesk(t, d, 80, 12), &strings.Builder{}
 	k.voice, k.browser.single = &voice{out: out, hold: time.Millisecond}, true
-	k.after = func(after time.Duration, msg tea.Msg) tea.Cmd {
+	k.After = func(after time.Duration, msg tea.Msg) tea.Cmd {
 		if msg == (voiceMsg{}) && !late {
 			return nil
 		}
@@ -32,7 +34,7 @@ func newVoice(t *testing.T, d Disk, late bool) (*desk, *strings.Builder) {
 
 // settled reports whether no job is running or requested.
 func (k *desk) settled() bool {
-	return k.pager.state == idle && k.scan.state == idle && k.browser.list.complete && k.marks.Len() == 0
+	return !k.browser.page.Reading() && !k.browser.tree.Scans.Runs() && k.browser.list.Complete && k.browser.marks.Len() == 0
 }
 
 // says handles messages until text is said, and returns all lines that were said up to then.
@@ -50,7 +52,7 @@ func TestVoice(t *testing.T) {
 	for i := range 30 {
 		text += fmt.Sprintf("line %d\n", i)
 	}
-	k, out := newVoice(t, newPaged(Page{Header: []string{"Title: x"}, Text: text}), false)
+	k, out := newVoice(t, newPaged(page.Entry{Header: []string{"Title: x"}, Text: text}), false)
 	for _, step := range []struct{ keys, says string }{
 		{"j", "2 of 6, Flagged\n"},
 		{"j", "3 of 6, folder News, 3 unread\n"},
@@ -99,8 +101,8 @@ func TestVoiceWaits(t *testing.T) {
 	d := newMemory(3)
 	close(d.gate)
 	k, out := newVoice(t, d, true)
-	menu := &menu{title: "links", hint: "open opens", lines: []string{"first", "second"}, choose: func(*model, keys.Call, int) (tea.Cmd, bool) { return nil, false }}
-	k.input.menu = menu
+	menu := &part.Lines{Title: "links", Hint: "open opens", Text: []string{"first", "second"}, Choose: func(keys.Call, int) (part.Effects, bool) { return nil, false }}
+	k.prompt.Menu = menu
 	k.update(redrawMsg{})
 	k.says(out, "links\nopen opens\n1 of 2, first\n")
 	k.press("j")
@@ -109,12 +111,12 @@ func TestVoiceWaits(t *testing.T) {
 	}
 	k.press("q")
 	k.says(out, "feeds\n1 of 6, All, 3 unread\n")
-	k.input.confirm("mark all as read?", func() tea.Cmd { k.say("done"); return nil })
+	k.prompt.Confirm(part.Confirm{Text: "mark all as read?", Yes: func() part.Effects { return k.Say("done") }})
 	k.update(redrawMsg{})
 	k.says(out, "mark all as read? (y/n)\n")
 
 	release := make(chan struct{})
-	k.start(k.tasks.Begin("saving", func(_ context.Context, progress func(string)) (string, error) {
+	k.start(k.work.Tasks.Begin("saving", func(_ context.Context, progress func(string)) (string, error) {
 		progress("1 of 2")
 		<-release
 		return "saved", nil
@@ -122,8 +124,8 @@ func TestVoiceWaits(t *testing.T) {
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
 	d.mu.Unlock()
-	k.update(changedMsg{})
-	k.until("the scan", func() bool { return k.browser.snapshot.all.Unread == 5 })
+	k.update(part.Then(k.browser.tree.Noticed))
+	k.until("the scan", func() bool { return k.browser.tree.Snapshot.All.Unread == 5 })
 	if got := out.String(); got != "" {
 		t.Errorf("said before the answer: %q", got)
 	}
@@ -139,7 +141,7 @@ func TestVoiceWaits(t *testing.T) {
 
 // The list of downloads is said, with the progress of the line of the cursor, if the cursor moves.
 func TestVoiceDownloads(t *testing.T) {
-	d := newPaged(Page{Text: "text", Enclosures: []string{"http://a.example/1.mp3", "http://a.example/2.mp3"}})
+	d := newPaged(page.Entry{Text: "text", Enclosures: []string{"http://a.example/1.mp3", "http://a.example/2.mp3"}})
 	k, out := newVoice(t, d, false)
 	k.press("l", "enter")
 	k.says(out, "text\n")

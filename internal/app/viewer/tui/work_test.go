@@ -3,9 +3,13 @@ package tui
 import (
 	"context"
 	"fmt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"maps"
+	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,12 +53,12 @@ func (d *large) add(feed, when int) string {
 	return hash
 }
 
-func (d *large) Feeds(context.Context) ([]Feed, error) {
+func (d *large) Feeds(context.Context) ([]tree.Feed, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var feeds []Feed
+	var feeds []tree.Feed
 	for hash := range d.byFeed {
-		feeds = append(feeds, Feed{Hash: hash, Title: hash})
+		feeds = append(feeds, tree.Feed{Hash: hash, Title: hash})
 	}
 	return feeds, nil
 }
@@ -81,13 +85,13 @@ func (d *large) List(context.Context) (map[string][]lektordir.Ref, error) {
 func (d *large) Mark(_ context.Context, refs []lektordir.Ref, set, unset string, _ func()) (moved []lektordir.Ref, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	keys := map[key]bool{}
+	keys := map[part.Key]bool{}
 	for _, r := range refs {
-		keys[keyOf(r)] = true
+		keys[part.KeyOf(r)] = true
 	}
 	for _, of := range d.byFeed {
 		for i, r := range of {
-			if keys[keyOf(r)] {
+			if keys[part.KeyOf(r)] {
 				of[i], err = r.WithFlags(set, unset)
 				moved = append(moved, of[i])
 			}
@@ -111,9 +115,9 @@ func newCounted(t *testing.T, d *large) *counted {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
 	k := &counted{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg, 1000), most: map[string]uint64{}, n: map[string]int{}}
-	k.send = func(msg tea.Msg) {}
-	k.awaitChanges = func() tea.Msg { return nil } // a test sends changes itself
-	k.after = func(_ time.Duration, msg tea.Msg) tea.Cmd { return func() tea.Msg { return msg } }
+	k.Send = func(msg tea.Msg) {}
+	k.browser.tree.Await = func() tea.Msg { return nil } // a test sends changes itself
+	k.After = func(_ time.Duration, msg tea.Msg) tea.Cmd { return func() tea.Msg { return msg } }
 	t.Cleanup(func() {
 		cancel()
 		for k.running.Load() > 0 {
@@ -148,6 +152,9 @@ func (k *counted) take(msg tea.Msg) {
 	name := fmt.Sprintf("%T", msg)
 	if key, ok := msg.(tea.KeyPressMsg); ok {
 		name = key.String()
+	}
+	if then, ok := msg.(part.Then); ok {
+		name = runtime.FuncForPC(reflect.ValueOf(then).Pointer()).Name()
 	}
 	k.quiet()
 	var before, after runtime.MemStats
@@ -206,14 +213,14 @@ func TestWorkForMessages(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
 	k.idle()
-	if n := len(k.browser.list.items); n != largeFeeds*largeEach {
+	if n := len(k.browser.list.Items); n != largeFeeds*largeEach {
 		t.Fatalf("%d entries", n)
 	}
 	arrive := func(feed, when int) {
 		d.mu.Lock()
 		d.add(feed, when)
 		d.mu.Unlock()
-		k.take(changedMsg{})
+		k.take(part.Then(k.browser.tree.Noticed))
 	}
 	k.key("l")
 	for round := range 2 {
@@ -240,15 +247,15 @@ func TestWorkForMessages(t *testing.T) {
 		k.key(name)
 	}
 	k.idle()
-	if n := k.browser.snapshot.all.Unread; k.marks.Len() > 0 || n > 0 {
-		t.Errorf("%d are unread, %d changes are left", n, k.marks.Len())
+	if n := k.browser.tree.Snapshot.All.Unread; k.browser.marks.Len() > 0 || n > 0 {
+		t.Errorf("%d are unread, %d changes are left", n, k.browser.marks.Len())
 	}
 	for name, bytes := range k.most {
 		most := uint64(300_000)
-		switch name {
-		case "A", "y":
+		switch {
+		case name == "A", name == "y":
 			most += 500 * largeFeeds * largeEach // the key marks each entry
-		case "tui.snapshotMsg", "tui.listMsg":
+		case strings.Contains(name, "(*Tree).Begin."), strings.Contains(name, "(*List).Begin."):
 			most += 40 * largeFeeds * largeEach // a list copies the keys of readHere
 		}
 		if bytes > most {
@@ -268,7 +275,7 @@ func TestArrivalsTogether(t *testing.T) {
 		d.mu.Lock()
 		d.add(i, 1800000000+i)
 		d.mu.Unlock()
-		_, cmd := k.Update(changedMsg{})
+		_, cmd := k.Update(part.Then(k.browser.tree.Noticed))
 		if i == 0 {
 			k.start(cmd)
 		}
@@ -277,7 +284,7 @@ func TestArrivalsTogether(t *testing.T) {
 	if n := d.lists.Load() - before; n < 2 || n > 3 {
 		t.Errorf("%d scans", n)
 	}
-	if n := len(k.browser.list.items); n != largeFeeds*largeEach+200 {
+	if n := len(k.browser.list.Items); n != largeFeeds*largeEach+200 {
 		t.Errorf("%d entries", n)
 	}
 }
@@ -288,16 +295,16 @@ func TestEndWithoutMessage(t *testing.T) {
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 00")
-	ended := k.tasks.Begin("work", func(context.Context, func(string)) (string, error) { return "", nil }).Await().(work.TaskMsg)
+	ended := k.work.Tasks.Begin("work", func(context.Context, func(string)) (string, error) { return "", nil }).Await().(work.TaskMsg)
 	half := work.TaskMsg{Task: ended.Task, Progress: "half"}
-	for _, end := range []tea.Msg{statusMsg{}, half, ended} {
+	for _, end := range []tea.Msg{part.Effects{part.Say{}}, half, ended} {
 		k.say("the message of a key")
 		k.update(end)
-		if got := k.status.text; got != "the message of a key" {
+		if got := k.status.Text; got != "the message of a key" {
 			t.Errorf("got %q after %#v; want the message of a key", got, end)
 		}
 	}
-	if k.tasks.Len() > 0 {
-		t.Errorf("got %d tasks after the end; want none", k.tasks.Len())
+	if k.work.Tasks.Len() > 0 {
+		t.Errorf("got %d tasks after the end; want none", k.work.Tasks.Len())
 	}
 }

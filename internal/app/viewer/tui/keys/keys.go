@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -388,4 +389,57 @@ func Canonical(keys string) (string, error) {
 		b.WriteString(name + ">")
 	}
 	return b.String(), nil
+}
+
+// PipeForm returns the form that words begin with (default "text"), and the other words.
+func PipeForm(words []string) (form string, rest []string) {
+	if len(words) > 0 {
+		switch words[0] {
+		case "text", "html", "url":
+			return words[0], words[1:]
+		}
+	}
+	return "text", words
+}
+
+// Sequence is the beginning of a sequence of keys, and the digits that were typed before it.
+type Sequence struct{ Keys, Count string }
+
+// Pressed is what a key does after a sequence.
+type Pressed struct {
+	Binding Binding // nil if nothing is to be done
+	Count   int     // for the actions of Binding
+	Again   bool    // the binding is that of the sequence before the key, which is to be pressed again
+	Unbound string  // the keys, if they do nothing
+}
+
+// Press returns what a key does. own are actions that have keys of their own, as in a menu.
+func (s *Sequence) Press(k *Keys, own map[string]string, name string) (p Pressed) {
+	if name == "<esc>" && *s != (Sequence{}) {
+		*s = Sequence{}
+		return p
+	}
+	if _, bound := k.Get(name); s.Keys == "" && !bound && len(name) == 1 && name[0] >= '0' && name[0] <= '9' &&
+		(name != "0" || s.Count != "") {
+		if s.Count += name; len(s.Count) > 6 {
+			s.Count = s.Count[:6]
+		}
+		return p
+	}
+	pressed := s.Keys + name
+	if own[pressed] != "" {
+		p.Binding = Binding{{Action: own[pressed]}}
+	} else if k.Begins(pressed) {
+		s.Keys = pressed
+		return p
+	} else if b, ok := k.Get(pressed); ok {
+		p.Binding = b
+	} else if b, ok := k.Get(s.Keys); ok {
+		p.Binding, p.Again = b, true // the user meant the shorter sequence, and then this key
+	} else {
+		p.Unbound = pressed
+	}
+	p.Count, _ = strconv.Atoi(s.Count)
+	*s = Sequence{}
+	return p
 }

@@ -140,18 +140,25 @@ func textsOfCode(t *testing.T) map[string]bool {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if slices.Contains([]string{"say", "tr", "trf", "ask", "confirm", "new"}, strings.ToLower(calledName(n))) && len(n.Args) > 0 {
-					add(n.Args[0])
+				if slices.Contains([]string{"Say", "Tr", "tr", "Trf", "New", "askFor", "chooseNode"}, calledName(n)) && len(n.Args) > 0 {
+					at := 0
+					if calledName(n) == "askFor" {
+						at = 1
+					}
+					add(n.Args[at])
 				}
 			case *ast.KeyValueExpr:
-				if key, ok := n.Key.(*ast.Ident); ok && slices.Contains([]string{"title", "hint", "say"}, strings.ToLower(key.Name)) {
+				if key, ok := n.Key.(*ast.Ident); ok && slices.Contains([]string{"title", "hint", "label"}, strings.ToLower(key.Name)) {
 					add(n.Value)
 				}
 			case *ast.CompositeLit:
-				if list, ok := n.Type.(*ast.ArrayType); ok && strings.EqualFold(fmt.Sprint(list.Elt), "action") {
+				if list, ok := n.Type.(*ast.ArrayType); ok && fmt.Sprint(list.Elt) == "action" {
 					for _, a := range n.Elts {
 						add(a.(*ast.CompositeLit).Elts[2])
 					}
+				}
+				if s, ok := n.Type.(*ast.SelectorExpr); ok && s.Sel.Name == "Confirm" {
+					add(n.Elts[0].(*ast.KeyValueExpr).Value)
 				}
 			}
 			return true

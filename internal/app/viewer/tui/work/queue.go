@@ -16,7 +16,7 @@ import (
 // Change is something that the user wants the disk to do: flags to set and clear, and also a reading of what the
 // changes before it have made.
 type Change struct {
-	Then func(Result) tea.Cmd // called after the change, unless it failed or Then is nil
+	Then func(Result) part.Effects // called after the change, unless it failed or Then is nil
 
 	do         func() Result
 	refs       []lektordir.Ref   // as they were on the screen when the key was pressed
@@ -81,7 +81,9 @@ type Queue struct {
 }
 
 // Add adds a change that is not about flags, and that do makes. If it does not fail, then is called, unless it is nil.
-func (q *Queue) Add(do func() Result, then func(Result) tea.Cmd) { q.add(&Change{do: do, Then: then}) }
+func (q *Queue) Add(do func() Result, then func(Result) part.Effects) {
+	q.add(&Change{do: do, Then: then})
+}
 
 func (q *Queue) add(c *Change) {
 	c.ended, q.last = make(chan struct{}), c

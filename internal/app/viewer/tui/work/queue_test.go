@@ -14,7 +14,7 @@ import (
 // Changes are made in their order, whether or not anybody waits for them. One that panics ends the reader, and those
 // after it are made. What is left reports the failures.
 func TestOrder(t *testing.T) {
-	env := &Env{Ctx: t.Context(), Printer: texts.New(func(string) string { return "" })}
+	env := &Env{Env: &part.Env{Ctx: t.Context(), Printer: texts.New(func(string) string { return "" })}}
 	q, ts := &Queue{Env: env}, &Tasks{Env: env}
 	var made strings.Builder
 	hold := make(chan struct{})

@@ -15,8 +15,8 @@ import (
 // Task is work in the background that may take minutes, for example a download. The last line
 // shows its progress.
 type Task struct {
-	Finish   bool                    // the reader does not end before it, but by ^C
-	Then     func(err error) tea.Cmd // called at its end, if not nil; no message is shown then
+	Finish   bool                         // the reader does not end before it, but by ^C
+	Then     func(err error) part.Effects // called at its end, if not nil; no message is shown then
 	Progress string
 
 	name  string

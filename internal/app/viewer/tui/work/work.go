@@ -4,12 +4,15 @@ package work
 
 import (
 	"context"
+	"errors"
 
-	tea "charm.land/bubbletea/v2"
-
-	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/lektordir"
 )
+
+// ErrNoCommand reports that there is no command to take back.
+var ErrNoCommand = errors.New("there is nothing to take back")
 
 // Disk is what work needs of the lektor-dir. Its methods may take long, and are called concurrently, but those that
 // change something one after the other.
@@ -36,8 +39,96 @@ type Disk interface {
 
 // Env is what work has of its surroundings. It does not change.
 type Env struct {
-	Ctx  context.Context
+	*part.Env
 	Disk Disk
-	*texts.Printer
-	Send func(tea.Msg) // from any goroutine
+}
+
+// Work is all that is being done.
+type Work struct {
+	*Env
+	Queue
+	Tasks     Tasks
+	Downloads Downloads
+	Fetching  Fetching
+	feeds     subscriptions
+}
+
+// Options are the options of [New].
+type Options struct {
+	// Screen has the settings of the screen, and Fetcher and Dir are the paths of lektor-fetch and of the lektor-dir.
+	Screen       *values.Values
+	Fetcher, Dir string
+}
+
+// New returns work of which nothing has begun.
+func New(env *Env, o Options) *Work {
+	w := &Work{Env: env, Queue: Queue{Env: env}, Tasks: Tasks{Env: env}}
+	w.Downloads = Downloads{Env: env, tasks: &w.Tasks, screen: o.Screen}
+	w.Fetching = Fetching{Env: env, tasks: &w.Tasks, screen: o.Screen}
+	w.feeds = subscriptions{Env: env, work: w, fetcher: o.Fetcher, dir: o.Dir}
+	return w
+}
+
+// Change sets and clears flags.
+func (w *Work) Change(e part.Change) (c *Change, failed part.Effects) {
+	c, err := w.Flags(e.Refs, e.Set, e.Unset)
+	if err != nil {
+		return nil, w.Fail(err)
+	}
+	if e.Then != nil {
+		c.Then = func(r Result) part.Effects { return e.Then(r.Moved) }
+	}
+	return c, nil
+}
+
+// TakeBack takes back the last command, or the last change of a subscription if that was later.
+func (w *Work) TakeBack(part.Given) part.Effects {
+	w.Undo(w.Tasks.Of(addTask))
+	return nil
+}
+
+// Task begins a task.
+func (w *Work) Task(e part.Task) part.Effects {
+	t := w.Tasks.Begin(e.Name, e.Do)
+	t.Finish, t.Then = e.Finish, e.Then
+	return part.Effects{part.Run(t.Await)}
+}
+
+// Take takes a message about the end of a change, or about a task. Of changes, those before it may have ended
+// without one.
+func (w *Work) Take(msg any) (e part.Effects) {
+	switch msg := msg.(type) {
+	case Ended:
+		for _, end := range w.Queue.Take(msg) {
+			e = append(e, w.ended(end)...)
+		}
+	case TaskMsg:
+		w.Tasks.Take(msg)
+		switch {
+		case !msg.Ended:
+		case msg.Task.Then != nil:
+			return msg.Task.Then(msg.Err)
+		case msg.Err != nil:
+			return part.Effects{part.Say{Text: msg.Err.Error(), Bad: true}}
+		default:
+			return part.Effects{part.Say{Text: msg.Done}}
+		}
+	}
+	return e
+}
+
+// ended returns the effects of a change that the disk made, or failed to make.
+func (w *Work) ended(end Ended) part.Effects {
+	e := part.Effects{part.Say{Text: end.Message}}
+	switch {
+	case end.Err != nil:
+		e = append(e, w.Fail(end.Err)...)
+	case end.Then != nil:
+		e = append(e, end.Then(end.Result)...)
+	}
+	e = append(e, part.Moved{Refs: end.Moved})
+	if feeds := end.Changed(); len(feeds) > 0 {
+		e = append(e, part.Rescan{Feeds: feeds})
+	}
+	return e
 }

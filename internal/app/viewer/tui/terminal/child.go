@@ -1,4 +1,4 @@
-package tui
+package terminal
 
 import (
 	"errors"
@@ -14,28 +14,28 @@ import (
 	"golang.org/x/term"
 )
 
-// onTerminal is a command that runs on the terminal. It is in the reader's process group, so
+// Child is a command that runs on the terminal. It is in the reader's process group, so
 // ^C and ^Z send signals to both.
-type onTerminal struct {
+type Child struct {
 	*exec.Cmd
-	wait     bool // wait for Enter after the command has ended
-	terminal *tty
+	Wait     bool // wait for Enter after the command has ended
+	Terminal *Terminal
 	keyboard io.Reader
 }
 
 // SetStdin passes the terminal to the command, unless the command has another standard input.
-func (c *onTerminal) SetStdin(r io.Reader) {
+func (c *Child) SetStdin(r io.Reader) {
 	if c.keyboard = r; c.Stdin == nil {
 		c.Stdin = r
 	}
 }
 
-func (c *onTerminal) SetStdout(io.Writer)   { c.Stdout = c.terminal.out }
-func (c *onTerminal) SetStderr(w io.Writer) { c.Stderr = w }
+func (c *Child) SetStdout(io.Writer)   { c.Stdout = c.Terminal.out }
+func (c *Child) SetStderr(w io.Writer) { c.Stderr = w }
 
 // Run runs the command, restores the terminal, and waits for Enter if c.wait is set.
-func (c *onTerminal) Run() error {
-	t := c.terminal
+func (c *Child) Run() error {
+	t := c.Terminal
 	before := saveTerminal(t)
 	t.children.Add(1)
 	err := c.Start()
@@ -49,7 +49,7 @@ func (c *onTerminal) Run() error {
 		return err // the reader is ending: do not wait for Enter
 	default:
 	}
-	if !c.wait {
+	if !c.Wait {
 		return err
 	}
 	if err != nil {
@@ -68,13 +68,13 @@ const patience = 2 * time.Second
 // await waits for the command to end. If the reader has to end first, it asks the command to
 // end by SIGTERM and SIGHUP, because the command and the shell cannot share the terminal. A
 // command that ignores both is left running: it may hold unsaved work.
-func (c *onTerminal) await() error {
+func (c *Child) await() error {
 	ended := make(chan error, 1)
 	go func() { ended <- reap(c.Process) }()
 	select {
 	case err := <-ended:
 		return err
-	case <-c.terminal.ending:
+	case <-c.Terminal.ending:
 	}
 	// An interactive shell ignores SIGTERM.
 	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
@@ -104,7 +104,7 @@ func reap(p *os.Process) error {
 		case status.Stopped():
 			// The shell resumes the whole process group. A second SIGCONT could undo the next ^Z, so
 			// it is sent only to a command in another group, or if there is no shell.
-			err := stopping{}.Run()
+			err := Stopping{}.Run()
 			if group, gerr := unix.Getpgid(p.Pid); err != nil || gerr != nil || group != unix.Getpgrp() {
 				_ = syscall.Kill(p.Pid, syscall.SIGCONT)
 			}
@@ -131,7 +131,7 @@ func (f failure) Error() string {
 
 // awaitEnter waits for Enter, ^C or ^D, so that the user can read the output of a command. The
 // terminal is raw meanwhile, so keys send no signals. ^Z stops the reader.
-func (c *onTerminal) awaitEnter() {
+func (c *Child) awaitEnter() {
 	in, ok := c.keyboard.(*os.File)
 	if !ok {
 		return
@@ -146,7 +146,7 @@ func (c *onTerminal) awaitEnter() {
 			}
 			select {
 			case keys <- one[0]:
-			case <-c.terminal.ending:
+			case <-c.Terminal.ending:
 				return
 			}
 		}
@@ -160,7 +160,7 @@ func (c *onTerminal) awaitEnter() {
 			case key, more := <-keys:
 				ask = key == 26 // ^Z
 				reads = more && !ask
-			case <-c.terminal.ending:
+			case <-c.Terminal.ending:
 				reads = false
 			}
 		}
@@ -169,7 +169,7 @@ func (c *onTerminal) awaitEnter() {
 			_ = term.Restore(int(in.Fd()), state)
 		}
 		if ask {
-			_ = stopping{}.Run()
+			_ = Stopping{}.Run()
 		}
 	}
 }
@@ -183,7 +183,7 @@ type savedTerminal struct {
 }
 
 // saveTerminal returns the state of the terminal; its file may be nil.
-func saveTerminal(t *tty) savedTerminal {
+func saveTerminal(t *Terminal) savedTerminal {
 	file := t.out
 	h := savedTerminal{file: file, plain: t.plain}
 	if file != nil {
@@ -225,17 +225,17 @@ func (h savedTerminal) restore(p *os.Process, err error) {
 	}
 }
 
-// stopping is a [tea.ExecCommand] that stops the process group until the shell resumes it.
+// Stopping is a [tea.ExecCommand] that stops the process group until the shell resumes it.
 // The library restores the terminal before and takes it again after.
-type stopping struct{}
+type Stopping struct{}
 
-func (stopping) SetStdin(io.Reader)  {}
-func (stopping) SetStdout(io.Writer) {}
-func (stopping) SetStderr(io.Writer) {}
+func (Stopping) SetStdin(io.Reader)  {}
+func (Stopping) SetStdout(io.Writer) {}
+func (Stopping) SetStderr(io.Writer) {}
 
 // Run stops the process group, as ^Z on the terminal would. It sends SIGSTOP: the Go runtime
 // drops SIGTSTP after a call of [signal.Notify] for it.
-func (s stopping) Run() error {
+func (s Stopping) Run() error {
 	if leader, err := unix.Getsid(0); err != nil || leader == unix.Getpgrp() {
 		return errors.New("cannot stop: no shell could resume the reader")
 	}

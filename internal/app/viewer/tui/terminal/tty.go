@@ -1,4 +1,5 @@
-package tui
+// Package terminal shares the terminal, and the signals of its keys, with the commands that the reader runs.
+package terminal
 
 import (
 	"context"
@@ -13,31 +14,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tty is the terminal, which the reader shares with the commands that it runs, and the signals
+// Suspend asks to stop the reader until the shell resumes it.
+type Suspend struct{}
+
+// Terminal is the terminal, which the reader shares with the commands that it runs, and the signals
 // that keys send.
-type tty struct {
+type Terminal struct {
 	out        *os.File
 	plain      bool         // write no escape sequences
 	children   atomic.Int32 // number of commands that have the terminal
 	childEnded atomic.Value // time.Time at which the last one ended
 
-	signals chan os.Signal // signals that end the reader
+	Signals chan os.Signal // signals that end the reader
 	stops   chan os.Signal // SIGTSTP
 	resizes chan os.Signal // SIGWINCH
 	ending  chan struct{}  // closed when the reader has to end
-	endedBy atomic.Value   // the signal that ended it
+	EndedBy atomic.Value   // the signal that ended it
 }
 
-func newTTY(out *os.File, plain bool) *tty {
-	return &tty{
-		out: out, plain: plain, signals: make(chan os.Signal, 16), stops: make(chan os.Signal, 1),
+func New(out *os.File, plain bool) *Terminal {
+	return &Terminal{
+		out: out, plain: plain, Signals: make(chan os.Signal, 16), stops: make(chan os.Signal, 1),
 		resizes: make(chan os.Signal, 1),
 		ending:  make(chan struct{}),
 	}
 }
 
 // winsize returns the size of the terminal; ok is false if it is unknown.
-func (t *tty) winsize() (ws *unix.Winsize, ok bool) {
+func (t *Terminal) winsize() (ws *unix.Winsize, ok bool) {
 	if t.out == nil {
 		return nil, false
 	}
@@ -45,31 +49,31 @@ func (t *tty) winsize() (ws *unix.Winsize, ok bool) {
 	return ws, err == nil && ws.Col > 0 && ws.Row > 0
 }
 
-// cell returns the size of a character in pixels, 8 by 16 if it is unknown.
-func (t *tty) cell() (width, height int) {
+// Cell returns the size of a character in pixels, 8 by 16 if it is unknown.
+func (t *Terminal) Cell() (width, height int) {
 	if ws, ok := t.winsize(); ok && ws.Xpixel > 0 && ws.Ypixel > 0 {
 		return max(1, int(ws.Xpixel/ws.Col)), max(1, int(ws.Ypixel/ws.Row))
 	}
 	return 8, 16
 }
 
-// size returns the size of the terminal in characters, 80 by 24 if it is unknown.
-func (t *tty) size() tea.WindowSizeMsg {
+// Size returns the size of the terminal in characters, 80 by 24 if it is unknown.
+func (t *Terminal) Size() tea.WindowSizeMsg {
 	if ws, ok := t.winsize(); ok {
 		return tea.WindowSizeMsg{Width: int(ws.Col), Height: int(ws.Row)}
 	}
 	return tea.WindowSizeMsg{Width: 80, Height: 24}
 }
 
-// heedSignals starts goroutines that end the program after SIGINT, SIGTERM and SIGHUP, suspend
+// HeedSignals starts goroutines that end the program after SIGINT, SIGTERM and SIGHUP, suspend
 // it after SIGTSTP, and resize it after SIGWINCH. They have ended when leave returns, and later signals
 // are in t.signals.
-func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) (leave func()) {
+func (t *Terminal) HeedSignals(ctx, inner context.Context, p *tea.Program) (leave func()) {
 	inner, cancel := context.WithCancel(inner)
 	var both sync.WaitGroup
-	signal.Notify(t.signals, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(t.Signals, syscall.SIGINT, syscall.SIGTERM)
 	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(t.signals, syscall.SIGHUP)
+		signal.Notify(t.Signals, syscall.SIGHUP)
 	}
 	if !signal.Ignored(syscall.SIGTSTP) {
 		signal.Notify(t.stops, syscall.SIGTSTP)
@@ -82,10 +86,10 @@ func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) (leave fun
 			case <-t.stops:
 				// ^Z for a command stops the reader when the command stops.
 				if !t.forCommand() {
-					p.Send(suspendMsg{})
+					p.Send(Suspend{})
 				}
 			case <-t.resizes:
-				p.Send(t.size())
+				p.Send(t.Size())
 			case <-inner.Done():
 				return
 			}
@@ -97,19 +101,19 @@ func (t *tty) heedSignals(ctx, inner context.Context, p *tea.Program) (leave fun
 
 // awaitEnd ends the program after a signal, or when ctx ends. A ^C for a command sends SIGINT to
 // the reader too and ends ctx; both are ignored.
-func (t *tty) awaitEnd(ctx, inner context.Context, p *tea.Program) {
+func (t *Terminal) awaitEnd(ctx, inner context.Context, p *tea.Program) {
 	ended := ctx.Done()
 	for {
 		s := os.Signal(syscall.SIGTERM) // for a context that ends without a signal
 		select {
-		case s = <-t.signals:
+		case s = <-t.Signals:
 		case <-ended:
 			if t.forCommand() {
 				ended = nil
 				continue
 			}
 			select {
-			case s = <-t.signals:
+			case s = <-t.Signals:
 			default:
 			}
 		case <-inner.Done():
@@ -119,7 +123,7 @@ func (t *tty) awaitEnd(ctx, inner context.Context, p *tea.Program) {
 			ended = nil
 			continue
 		}
-		t.endedBy.Store(s)
+		t.EndedBy.Store(s)
 		close(t.ending)
 		// Kill would restore the terminal while other goroutines still use it.
 		go p.Send(tea.QuitMsg{})
@@ -127,14 +131,14 @@ func (t *tty) awaitEnd(ctx, inner context.Context, p *tea.Program) {
 	}
 }
 
-func (t *tty) ignoreSignals() {
-	for _, c := range []chan os.Signal{t.signals, t.stops, t.resizes} {
+func (t *Terminal) IgnoreSignals() {
+	for _, c := range []chan os.Signal{t.Signals, t.stops, t.resizes} {
 		signal.Stop(c)
 	}
 }
 
 // childDone records that a command ended.
-func (t *tty) childDone() {
+func (t *Terminal) childDone() {
 	t.childEnded.Store(time.Now())
 	t.children.Add(-1)
 }
@@ -146,7 +150,7 @@ const lateSignal = 2 * time.Second
 // forCommand reports whether a signal from a key is for a command. The kernel sends ^C to the
 // command and to the reader, and on a busy machine a thread of the reader may handle it after
 // the command has ended. Without a command, keys send no signals: the terminal is raw.
-func (t *tty) forCommand() bool {
+func (t *Terminal) forCommand() bool {
 	at, ended := t.childEnded.Load().(time.Time)
 	return t.children.Load() > 0 || ended && time.Since(at) < lateSignal
 }

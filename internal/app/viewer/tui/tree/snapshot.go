@@ -1,4 +1,4 @@
-package tui
+package tree
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -15,17 +16,17 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// snapshot is the lektor-dir at one time. It is immutable; a later snapshot shares the feeds
+// Snapshot is the lektor-dir at one time. It is immutable; a later snapshot shares the feeds
 // that have not changed.
-type snapshot struct {
-	scan  int                      // id of the scan that made it
-	names *catalog.Snapshot        // the entries
-	feeds map[string]*feedSnapshot // by hash
+type Snapshot struct {
+	Scan  int                      // id of the scan that made it
+	Names *catalog.Snapshot        // the entries
+	Feeds map[string]*feedSnapshot // by hash
 	saved []Saved
-	nodes []node
-	all   entrystore.Tally
+	Nodes []Node
+	All   entrystore.Tally
 	// partial is true if some feeds are not read yet, and uncounted if the number of entries is unknown.
-	partial, uncounted bool
+	Partial, Uncounted bool
 }
 
 // Feed is a feed in the first pane.
@@ -42,21 +43,21 @@ type feedSnapshot struct {
 	Feed
 	entrystore.Tally
 	names *catalog.Feed
-	place string // folded title, to sort by, see natural
+	Place string // folded title, to sort by, see natural
 }
 
 // newFeedSnapshot returns a feed as it is in a catalogue. The one before may be nil.
 func newFeedSnapshot(f *catalog.Feed, before *feedSnapshot) *feedSnapshot {
 	next := &feedSnapshot{names: f, Tally: entrystore.Tally{All: f.Shown, Unread: f.Unread, Flagged: f.Flagged}}
 	if before != nil && before.names.About == f.About {
-		next.Feed, next.place = before.Feed, before.place
+		next.Feed, next.Place = before.Feed, before.Place
 		return next
 	}
 	next.Hash, next.Title = f.Hash, f.Hash
 	if a := f.About; a != nil && a.Err == nil {
 		next.Title, next.Folders, next.Paused = a.Title(), a.Folders, a.Paused
 	}
-	next.place = natural(query.Fold(next.Title))
+	next.Place = natural(query.Fold(next.Title))
 	return next
 }
 
@@ -75,95 +76,95 @@ func natural(s string) string {
 }
 
 // counted returns a partial snapshot with the numbers of entries of all feeds.
-func (s *snapshot) counted(counts map[string]entrystore.Tally) *snapshot {
+func (s *Snapshot) counted(counts map[string]entrystore.Tally) *Snapshot {
 	t := *s
-	t.feeds, t.uncounted = make(map[string]*feedSnapshot, len(s.feeds)), false
-	for hash, f := range s.feeds {
+	t.Feeds, t.Uncounted = make(map[string]*feedSnapshot, len(s.Feeds)), false
+	for hash, f := range s.Feeds {
 		counted := *f
 		counted.Tally = counts[hash]
-		t.feeds[hash] = &counted
+		t.Feeds[hash] = &counted
 	}
 	t.arrange()
-	t.all = entrystore.Tally{}
+	t.All = entrystore.Tally{}
 	for _, n := range counts {
-		t.all.Plus(n)
+		t.All.Plus(n)
 	}
-	t.nodes[0].unread, t.nodes[1].flagged = t.all.Unread, t.all.Flagged
+	t.Nodes[0].Unread, t.Nodes[1].Flagged = t.All.Unread, t.All.Flagged
 	return &t
 }
 
-// nodeKind is the kind of a line of the first pane.
-type nodeKind uint8
+// Kind is the kind of a line of the first pane.
+type Kind uint8
 
 const (
-	allNode nodeKind = iota
-	flaggedNode
-	savedNode
-	folderNode
-	feedNode
+	AllNode Kind = iota
+	FlaggedNode
+	SavedNode
+	FolderNode
+	FeedNode
 )
 
-// node is a line of the first pane. It is comparable. Its id stays the same when counts change.
-type node struct {
-	id
-	title   string
-	paused  bool
-	site    string // shown after the title; distinguishes feeds with the same title
-	depth   int
-	unread  int
-	flagged int    // count of flaggedNode
-	err     string // error of a saved query
+// Node is a line of the first pane. It is comparable. Its id stays the same when counts change.
+type Node struct {
+	ID
+	Title   string
+	Paused  bool
+	Site    string // shown after the title; distinguishes feeds with the same title
+	Depth   int
+	Unread  int
+	Flagged int    // count of flaggedNode
+	Err     string // error of a saved query
 }
 
 // label returns the title of the node in the user's language.
-func (n node) label(w *world) string {
-	if n.kind == allNode || n.kind == flaggedNode {
-		return w.Tr(n.title)
+func (n Node) label(w *texts.Printer) string {
+	if n.Kind == AllNode || n.Kind == FlaggedNode {
+		return w.Tr(n.Title)
 	}
-	return termsafe.Brief(n.title)
+	return termsafe.Brief(n.Title)
 }
 
-// id identifies a node.
-type id struct {
-	kind nodeKind
-	name string // a feed's hash, a folder's folded path, a query's name
-	in   string // the folder that a feed is shown in
+// ID identifies a node.
+type ID struct {
+	Kind Kind
+	Name string // a feed's hash, a folder's folded path, a query's name
+	In   string // the folder that a feed is shown in
 }
 
 // holds reports whether a node may hold entries of a feed.
-func (of id) holds(f *feedSnapshot) bool {
-	switch of.kind {
-	case feedNode:
-		return f.Hash == of.name
-	case folderNode:
-		return inFolder(f.Folders, of.name)
+func (of ID) holds(f *feedSnapshot) bool {
+	switch of.Kind {
+	case FeedNode:
+		return f.Hash == of.Name
+	case FolderNode:
+		return inFolder(f.Folders, of.Name)
 	}
 	return true
 }
 
-// newSnapshot returns the snapshot of a catalogue and of the saved queries. The one before may be nil.
-func newSnapshot(before *snapshot, names *catalog.Snapshot, saved []Saved) *snapshot {
-	if before != nil && before.names == names && slices.EqualFunc(before.saved, saved, Saved.equal) {
+// NewSnapshot returns the snapshot of a catalogue and of the saved queries. The one before may be nil.
+func NewSnapshot(before *Snapshot, names *catalog.Snapshot, saved []Saved) *Snapshot {
+	if before != nil && before.Names == names && slices.EqualFunc(before.saved, saved, Saved.equal) {
 		same := *before
 		return &same
 	}
-	s := &snapshot{names: names, saved: saved, feeds: make(map[string]*feedSnapshot, len(names.Feeds)),
-		partial: names.Missing > 0, uncounted: names.Missing > 0}
-	titles := before == nil || len(before.feeds) != len(names.Feeds)
+	s := &Snapshot{Names: names, saved: saved, Feeds: make(map[string]*feedSnapshot, len(names.Feeds)),
+		Partial: names.Missing > 0, Uncounted: names.Missing > 0}
+	titles := before == nil || len(before.Feeds) != len(names.Feeds)
 	for _, f := range names.Feeds {
 		if f.About != nil && f.About.Err != nil && f.Shown == 0 {
 			continue // ls and check report malformed feeds
 		}
 		var was *feedSnapshot
 		if before != nil {
-			was = before.feeds[f.Hash]
+			was = before.Feeds[f.Hash]
 		}
-		if was == nil || was.names != f || before.partial {
+		if was == nil || was.names != f || before.Partial {
 			next := newFeedSnapshot(f, was)
 			titles = titles || was == nil || was.names.About != f.About
 			was = next
 		}
-		s.feeds[f.Hash] = was
+		s.Feeds[f.Hash] = was
 	}
 	if titles {
 		s.setSites()
@@ -176,16 +177,16 @@ func (q Saved) equal(o Saved) bool { return q.Name == o.Name && q.Text == o.Text
 
 // setSites sets Site of feeds with equal titles: the host of the id, or the id without its scheme
 // if the hosts are equal too.
-func (s *snapshot) setSites() {
+func (s *Snapshot) setSites() {
 	type named struct{ title, host string }
-	titles, hosts, names := map[string]int{}, map[named]int{}, make(map[string]named, len(s.feeds))
+	titles, hosts, names := map[string]int{}, map[named]int{}, make(map[string]named, len(s.Feeds))
 	id := func(f *feedSnapshot) string {
 		if f.names.About == nil {
 			return ""
 		}
 		return f.names.About.ID
 	}
-	for hash, f := range s.feeds {
+	for hash, f := range s.Feeds {
 		n := named{title: query.Fold(cells.Plain(f.Title))}
 		if u, err := url.Parse(id(f)); err == nil {
 			n.host = u.Host
@@ -194,7 +195,7 @@ func (s *snapshot) setSites() {
 		hosts[n]++
 		names[hash] = n
 	}
-	for hash, f := range s.feeds {
+	for hash, f := range s.Feeds {
 		n, site := names[hash], ""
 		switch {
 		case titles[n.title] == 1:
@@ -208,15 +209,15 @@ func (s *snapshot) setSites() {
 		if site != f.Site {
 			other := *f
 			other.Site = site
-			s.feeds[hash] = &other
+			s.Feeds[hash] = &other
 		}
 	}
 }
 
 // arrange makes the nodes: all, flagged, saved queries, folders with their feeds, and feeds
 // without a folder. It also adds up the counts.
-func (s *snapshot) arrange() {
-	s.all = entrystore.Tally{}
+func (s *Snapshot) arrange() {
+	s.All = entrystore.Tally{}
 	type folder struct {
 		title string
 		feeds map[*feedSnapshot]bool // including those of subfolders
@@ -224,8 +225,8 @@ func (s *snapshot) arrange() {
 	}
 	folders := map[string]*folder{}
 	var loose []*feedSnapshot
-	for _, f := range s.feeds {
-		s.all.Plus(f.Tally)
+	for _, f := range s.Feeds {
+		s.All.Plus(f.Tally)
 		in := false
 		for _, name := range f.Folders {
 			var last *folder
@@ -247,16 +248,16 @@ func (s *snapshot) arrange() {
 			loose = append(loose, f)
 		}
 	}
-	s.nodes = []node{
-		{id: id{kind: allNode}, title: "All", unread: s.all.Unread},
-		{id: id{kind: flaggedNode}, title: "Flagged", flagged: s.all.Flagged},
+	s.Nodes = []Node{
+		{ID: ID{Kind: AllNode}, Title: "All", Unread: s.All.Unread},
+		{ID: ID{Kind: FlaggedNode}, Title: "Flagged", Flagged: s.All.Flagged},
 	}
 	for _, q := range s.saved {
-		n := node{id: id{kind: savedNode, name: q.Name}, title: q.Name}
+		n := Node{ID: ID{Kind: SavedNode, Name: q.Name}, Title: q.Name}
 		if q.Err != nil {
-			n.err = q.Err.Error()
+			n.Err = q.Err.Error()
 		}
-		s.nodes = append(s.nodes, n)
+		s.Nodes = append(s.Nodes, n)
 	}
 	paths := slices.SortedFunc(maps.Keys(folders), func(a, b string) int {
 		// A folder comes before its subfolders, and these come before the next folder.
@@ -264,37 +265,37 @@ func (s *snapshot) arrange() {
 	})
 	for _, path := range paths {
 		f := folders[path]
-		n := node{id: id{kind: folderNode, name: path}, title: f.title, depth: strings.Count(path, "/")}
+		n := Node{ID: ID{Kind: FolderNode, Name: path}, Title: f.title, Depth: strings.Count(path, "/")}
 		for feed := range f.feeds {
-			n.unread += feed.Unread
+			n.Unread += feed.Unread
 		}
-		s.nodes = append(s.nodes, n)
-		s.addFeeds(slices.Collect(maps.Keys(f.own)), path, n.depth+1)
+		s.Nodes = append(s.Nodes, n)
+		s.addFeeds(slices.Collect(maps.Keys(f.own)), path, n.Depth+1)
 	}
 	s.addFeeds(loose, "", 0)
 }
 
 // addFeeds adds a node for each feed, sorted by title.
-func (s *snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
+func (s *Snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
 	slices.SortFunc(feeds, func(a, b *feedSnapshot) int {
-		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.Hash, b.Hash))
+		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Hash, b.Hash))
 	})
 	for _, f := range feeds {
-		s.nodes = append(s.nodes, node{id: id{kind: feedNode, name: f.Hash, in: in}, title: f.Title, site: f.Site,
-			paused: f.Paused, depth: depth, unread: f.Unread})
+		s.Nodes = append(s.Nodes, Node{ID: ID{Kind: FeedNode, Name: f.Hash, In: in}, Title: f.Title, Site: f.Site,
+			Paused: f.Paused, Depth: depth, Unread: f.Unread})
 	}
 }
 
-// entries returns the entries of a node. If only is not nil, it returns those of the feeds in
+// Entries returns the entries of a node. If only is not nil, it returns those of the feeds in
 // only.
-func (s *snapshot) entries(of id, only map[string]bool) []catalog.Entry {
+func (s *Snapshot) Entries(of ID, only map[string]bool) []catalog.Entry {
 	var all []catalog.Entry
-	for hash, f := range s.feeds {
+	for hash, f := range s.Feeds {
 		if only != nil && !only[hash] || !of.holds(f) {
 			continue
 		}
 		for e := range f.names.All() {
-			if of.kind != flaggedNode || e.Has(flagged) {
+			if of.Kind != FlaggedNode || e.Has(flagged) {
 				all = append(all, e)
 			}
 		}

@@ -1,36 +1,44 @@
-package tui
+package page
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif" // decoders for encodePicture
+	_ "image/gif" // decoders for encode
 	_ "image/jpeg"
 	_ "image/png"
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/ansi/kitty"
 	"github.com/charmbracelet/x/ansi/sixel"
+
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 )
 
-// picture is the picture on the screen, and the graphics protocols of the terminal.
-type picture struct {
+// Pictures shows pictures of entries, by the graphics protocols of the terminal.
+type Pictures struct {
+	*part.Env
+	Disk Disk
+	// Pixels returns the size of the screen for pictures, in pixels.
+	Pixels func() (width, height int)
+
+	On      bool // a picture is shown
+	Caption string
+
 	kitty, sixel bool
-	on           bool // a picture is shown
-	number       int  // index of the picture in its entry, from 0
-	caption      string
+	number       int // index of the picture in its entry, from 0
 	seq          int // number of the latest request
 }
 
-// can reports whether the terminal shows pictures.
-func (p *picture) can() bool { return p.kitty || p.sixel }
+// Can reports whether the terminal shows pictures.
+func (p *Pictures) Can() bool { return p.kitty || p.sixel }
 
 // Questions to the terminal, and kitty's command to delete pictures. A terminal with kitty's
 // protocol answers askKitty; all terminals answer askDevice, which lists sixel if they have it.
@@ -42,109 +50,89 @@ const (
 	askDevice = ansi.RequestPrimaryDeviceAttributes
 )
 
-// askGraphics asks the terminal for its graphics protocols. It omits askKitty for multiplexers,
+// Ask asks the terminal for its graphics protocols. It omits askKitty for multiplexers,
 // which take it for a title, and for the Linux console, which prints it.
-func (m *model) askGraphics() tea.Cmd {
-	if m.voice != nil {
-		return nil
-	}
+func (p *Pictures) Ask(getenv func(string) string) tea.Cmd {
 	ask := askDevice
-	name := m.o.Getenv("TERM")
-	if m.o.Getenv("TMUX") == "" && m.o.Getenv("STY") == "" && !strings.HasPrefix(name, "screen") &&
+	name := getenv("TERM")
+	if getenv("TMUX") == "" && getenv("STY") == "" && !strings.HasPrefix(name, "screen") &&
 		!strings.HasPrefix(name, "tmux") && name != "linux" {
 		ask = askKitty + ask
 	}
 	return tea.Raw(ask)
 }
 
-type pictureMsg struct {
-	seq     int
-	data    string // for the terminal
-	caption string
-	err     error
-}
-
-func (m *model) graphicsMsg(msg tea.Msg) tea.Cmd {
-	p := &m.shown
+// Answer takes an answer of the terminal; it ignores other messages.
+func (p *Pictures) Answer(msg tea.Msg) {
 	switch msg := msg.(type) {
 	case uv.KittyGraphicsEvent:
 		p.kitty = msg.Options.ID == askedKitty && string(msg.Payload) == "OK"
 	case uv.PrimaryDeviceAttributesEvent:
 		// The first number is the class of the terminal, and 4 means a VT132 there.
 		p.sixel = len(msg) > 1 && slices.Contains(msg[1:], 4)
-	case pictureMsg:
-		switch {
-		case msg.seq != p.seq || !p.on:
-			return nil
-		case msg.err != nil:
-			m.fail(msg.err)
-			return m.dropPicture()
-		}
-		p.caption = msg.caption
-		return m.after(settle, tea.RawMsg{Msg: "\x1b7\x1b[H" + msg.data + "\x1b8"})
 	}
-	return nil
 }
 
 // settle is the delay before a picture is drawn, so that the screen is blank by then.
-const settle = 10 * frame
+const settle = time.Second / 12
 
-// showPicture fetches a picture of the entry and shows it: first the first one, then the next,
+// Show fetches a picture of the open entry and shows it: first the first one, then the next,
 // or the one of the count. Pictures are fetched for this key only.
-func showPicture(m *model, c keys.Call) tea.Cmd {
-	page, p := m.needPage(c), &m.shown
-	if page == nil {
-		return nil
-	}
-	number := 0
-	if p.on {
+func (p *Pictures) Show(of *Page, g part.Given) part.Effects {
+	number, n := 0, len(of.Entry.Pictures)
+	if p.On {
 		number = p.number + 1
 	}
-	if c.Count > 0 {
-		number = c.Count - 1
+	if g.Count > 0 {
+		number = g.Count - 1
 	}
-	switch n := len(page.Pictures); {
+	switch {
 	case n == 0:
-		m.say("the entry has no pictures")
-		return nil
-	case !p.can():
-		m.say("this terminal cannot show pictures (it has neither sixel nor kitty graphics); their links are in the text")
-		return nil
-	case c.Count > n:
-		m.say("the entry has %d pictures", n)
-		return nil
+		return p.Say("the entry has no pictures")
+	case !p.Can():
+		return p.Say("this terminal cannot show pictures (it has neither sixel nor kitty graphics); their links are in the text")
+	case g.Count > n:
+		return p.Say("the entry has %d pictures", n)
 	case number >= n:
-		return m.dropPicture()
+		return p.Drop()
 	}
-	drop := m.dropPicture()
-	url := page.Pictures[number]
-	caption := cells.Plain(m.Trf("picture %d of %d: %s", number+1, len(page.Pictures), url))
-	p.on, p.number, p.caption = true, number, caption+" …"
+	drop := p.drop()
+	url, ref := of.Entry.Pictures[number], of.Ref
+	caption := cells.Plain(p.Trf("picture %d of %d: %s", number+1, n, url))
+	p.On, p.number, p.Caption = true, number, caption+" …"
 	p.seq++
-	ctx, d, ref, seq, kittyProtocol := m.ctx, m.disk, m.browser.page.ref, p.seq, p.kitty
-	columns, lines, t := m.browser.width, m.browser.height-1, m.terminal
-	return inOrder(drop, func() tea.Msg {
-		data, err := d.Picture(ctx, ref, url)
+	seq, kittyProtocol := p.seq, p.kitty
+	width, height := p.Pixels()
+	return part.Effects{part.Run(part.InOrder(drop, func() tea.Msg {
+		data, err := p.Disk.Picture(p.Ctx, ref, url)
 		shown := ""
 		if err == nil {
-			width, height := t.cell()
-			shown, err = encodePicture(data, kittyProtocol, columns*width, lines*height)
+			shown, err = encode(data, kittyProtocol, width, height)
 		}
-		if err != nil {
-			err = fmt.Errorf("%s: %w", url, err)
-		}
-		return pictureMsg{seq, shown, caption, err}
-	})
+		return part.Then(func() part.Effects {
+			switch {
+			case seq != p.seq || !p.On:
+				return nil
+			case err != nil:
+				return append(p.Fail(fmt.Errorf("%s: %w", url, err)), p.Drop()...)
+			}
+			p.Caption = caption
+			return part.Effects{part.Run(p.After(settle, tea.RawMsg{Msg: "\x1b7\x1b[H" + shown + "\x1b8"}))}
+		})
+	}))}
 }
 
-// dropPicture returns the command that shows the text again, nil if no picture is shown.
-func (m *model) dropPicture() tea.Cmd {
-	if !m.shown.on {
+// Drop shows the text again, if a picture is shown.
+func (p *Pictures) Drop() part.Effects { return part.Effects{part.Run(p.drop())} }
+
+// drop returns the command that shows the text again, nil if no picture is shown.
+func (p *Pictures) drop() tea.Cmd {
+	if !p.On {
 		return nil
 	}
-	m.shown.on = false
-	if m.shown.kitty {
-		return inOrder(tea.Raw(dropKitty), tea.ClearScreen)
+	p.On = false
+	if p.kitty {
+		return part.InOrder(tea.Raw(dropKitty), tea.ClearScreen)
 	}
 	return tea.ClearScreen
 }
@@ -153,9 +141,9 @@ func (m *model) dropPicture() tea.Cmd {
 // memory at once.
 const maxPixels = 40 << 20
 
-// encodePicture shrinks a picture to at most width by height pixels, and encodes it for kitty's
+// encode shrinks a picture to at most width by height pixels, and encodes it for kitty's
 // protocol or as sixel.
-func encodePicture(data []byte, kittyProtocol bool, width, height int) (string, error) {
+func encode(data []byte, kittyProtocol bool, width, height int) (string, error) {
 	config, format, err := image.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
 		return "", errors.New("the picture is not a PNG, JPEG or GIF")

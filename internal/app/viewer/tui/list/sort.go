@@ -1,0 +1,217 @@
+package list
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
+	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Item is an entry in a list. It is immutable.
+type Item struct {
+	catalog.Entry
+	date time.Time
+	text string // to sort by before the date; "" if the order is by date only
+}
+
+// Spec specifies the entries of a list and their order.
+type Spec struct {
+	Of    tree.ID
+	Query string // search in the node; "" if none
+	All   bool   // read entries too
+	tree.Order
+}
+
+// IncludesRead reports whether the list has read entries too.
+func (w Spec) IncludesRead() bool { return w.All || w.Of.Kind == tree.FlaggedNode }
+
+// text returns the query of the list, "" if it needs none.
+func (w Spec) text() string {
+	var parts []string
+	if w.Of.Kind == tree.SavedNode {
+		parts = append(parts, `query:"`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(w.Of.Name)+`"`)
+	}
+	if q := strings.TrimSpace(w.Query); q != "" {
+		if len(parts) > 0 {
+			q = "(" + q + ")"
+		}
+		parts = append(parts, q)
+	}
+	return strings.Join(parts, " ")
+}
+
+// SortedList is a complete list of a snapshot. It is immutable.
+type SortedList struct {
+	Spec
+	snapshot *tree.Snapshot
+	Items    []*Item
+	Dated    bool // all dates are known
+}
+
+// Work holds the inputs for a list. It is used in a goroutine of its own.
+type Work struct {
+	Spec
+	Disk     Disk
+	Snapshot *tree.Snapshot
+	ReadHere map[part.Key]bool // read entries that stay in the list
+	Old      *SortedList       // the list before; may be nil
+	progress func(done, total int)
+}
+
+// Make makes the list. A search calls partial with the entries that it has found so far.
+func (w *Work) Make(ctx context.Context, partial func([]*Item)) (*SortedList, error) {
+	if w.text() != "" {
+		return w.search(ctx, partial)
+	}
+	if w.again() {
+		if list := w.Update(ctx); list != nil {
+			return list, nil
+		}
+	}
+	return w.sorted(ctx, w.unread(w.Snapshot.Entries(w.Of, nil)), partial), nil
+}
+
+// again reports whether the list is on the screen already.
+func (w *Work) again() bool { return w.Old != nil && w.Old.Spec == w.Spec }
+
+// unread removes read entries, unless the list includes them or they are in readHere.
+func (w *Work) unread(entries []catalog.Entry) []catalog.Entry {
+	if w.IncludesRead() {
+		return entries
+	}
+	return slices.DeleteFunc(entries, func(e catalog.Entry) bool {
+		return !e.Unread() && (len(w.ReadHere) == 0 || !w.ReadHere[e.ID()])
+	})
+}
+
+// Update returns the old list with the entries of changed feeds replaced. While a fetcher
+// delivers, update sorts the entries of a few feeds instead of all. It returns nil if sorting all
+// entries is faster.
+func (w *Work) Update(ctx context.Context) *SortedList {
+	changed := map[string]bool{}
+	n := 0
+	for _, f := range w.Snapshot.Names.Since(w.Old.snapshot.Names) {
+		changed[f.Hash] = true
+		n += f.Shown
+	}
+	if n > len(w.Old.Items)/2 {
+		return nil
+	}
+	list := w.sorted(ctx, w.unread(w.Snapshot.Entries(w.Of, changed)), nil)
+	fresh := list.Items
+	items := make([]*Item, 0, len(w.Old.Items)+len(fresh))
+	for _, it := range w.Old.Items {
+		if changed[it.Feed.Hash] {
+			continue
+		}
+		for len(fresh) > 0 && compareItems(fresh[0], it, w.Order) < 0 {
+			items, fresh = append(items, fresh[0]), fresh[1:]
+		}
+		items = append(items, it)
+	}
+	list.Items = append(items, fresh...)
+	list.Dated = list.Dated && w.Old.Dated
+	return list
+}
+
+// datesWithin is how long a list waits for the dates of its entries, and arrivalsWithin how long, if the
+// list is on the screen already. After that, entries without a date are sorted by their time of
+// delivery, which is nearly the same order.
+const (
+	datesWithin    = 150 * time.Millisecond
+	arrivalsWithin = time.Second
+)
+
+// sorted returns the list of these entries. If the texts to sort by take long, provisional gets
+// the entries by date meanwhile; it may be nil.
+func (w *Work) sorted(ctx context.Context, entries []catalog.Entry, provisional func([]*Item)) *SortedList {
+	within := datesWithin
+	if w.again() {
+		within = arrivalsWithin
+	}
+	soon, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	dates, dated := w.Disk.Dates(soon, entries)
+	list := &SortedList{Spec: w.Spec, snapshot: w.Snapshot, Dated: dated}
+	sort := func(texts []string, o tree.Order) []*Item {
+		all, items := make([]Item, len(entries)), make([]*Item, len(entries))
+		for i, t := range dates {
+			all[i] = Item{Entry: entries[i], date: t}
+			if texts != nil {
+				all[i].text = texts[i]
+			}
+			items[i] = &all[i]
+		}
+		slices.SortFunc(items, func(a, b *Item) int { return compareItems(a, b, o) })
+		return items
+	}
+	if provisional != nil && w.By != tree.ByDate.By {
+		defer time.AfterFunc(datesWithin, func() { provisional(sort(nil, tree.ByDate)) }).Stop()
+	}
+	list.Items = sort(w.texts(ctx, entries), w.Order)
+	return list
+}
+
+// searchChunk is the number of entries that a search without an index matches at once, and
+// searchPause the least time between two partial results.
+const (
+	searchChunk = 256
+	searchPause = 100 * time.Millisecond
+)
+
+// search returns the entries that match the query. Without an index it matches them in the
+// order of the list, so that the first lines of the screen are found first.
+func (w *Work) search(ctx context.Context, partial func([]*Item)) (*SortedList, error) {
+	query, err := w.Disk.Query(ctx, w.text())
+	if err != nil {
+		return nil, err
+	}
+	entries := w.Snapshot.Entries(w.Of, nil)
+	if w.Of.Kind == tree.SavedNode && w.Query == "" && !query.State {
+		entries = w.unread(entries) // as ls does, unless the query has a term about flags
+	}
+	if found, ok := query.Find(ctx); ok {
+		in := make(map[part.Key]bool, len(found))
+		for _, r := range found {
+			in[part.KeyOf(r)] = true
+		}
+		entries = slices.DeleteFunc(entries, func(e catalog.Entry) bool { return !in[e.ID()] })
+		return w.sorted(ctx, entries, partial), nil
+	}
+	list := w.sorted(ctx, entries, nil)
+	var found []*Item
+	shown := time.Now()
+	for part := range slices.Chunk(list.Items, searchChunk) {
+		if ctx.Err() != nil {
+			break
+		}
+		refs := make([]lektordir.Ref, len(part))
+		for i, it := range part {
+			refs[i] = it.Ref()
+		}
+		for i, matches := range query.Match(ctx, refs) {
+			if matches {
+				found = append(found, part[i])
+			}
+		}
+		if time.Since(shown) > searchPause {
+			partial(slices.Clone(found))
+			shown = time.Now()
+		}
+	}
+	list.Items = found
+	return list, nil
+}
+
+// overlay returns the rows of a list without entries that are being trashed.
+func overlay(q part.Pending, rows []*Item) []*Item {
+	if !q.Trashing() {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(it *Item) bool { return q.Trashed(it.Entry) })
+}

@@ -1,0 +1,155 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+)
+
+// link is a line of the list of links.
+type link struct{ kind, url string }
+
+// all returns the links of an entry, then its enclosures and its pictures.
+func (e *Entry) all() (list []link) {
+	for _, of := range []struct {
+		kind string
+		urls []string
+	}{{"link", e.Links}, {"enclosure", e.Enclosures}, {"picture", e.Pictures}} {
+		for _, url := range of.urls {
+			list = append(list, link{of.kind, url})
+		}
+	}
+	return list
+}
+
+// ListLinks shows the links of the open entry. A count chooses a link by its number.
+func (p *Page) ListLinks(part.Given) part.Effects {
+	list := p.Entry.all()
+	if len(list) == 0 {
+		return p.Say("the entry has no links")
+	}
+	ref := p.Ref
+	n := &part.Lines{Title: "links", Hint: p.Trf("%s opens, y copies the URL, %s downloads", p.KeyOf("open"),
+		p.KeyOf("download")), Wrap: true, Keys: map[string]string{"y": "yank", "w": "download", "D": "download"}}
+	number := 0
+	for i, l := range list {
+		if number++; i > 0 && list[i-1].kind != l.kind {
+			number = 1
+		}
+		text := fmt.Sprintf("%3d ", number)
+		if l.kind != "link" {
+			text += p.Tr(l.kind) + " "
+		}
+		n.Text = append(n.Text, text+cells.Plain(l.url))
+	}
+	n.Choose = func(c keys.Call, at int) (part.Effects, bool) {
+		if len(c.Words) > 0 && c.Action == "link" {
+			c.Count, _ = strconv.Atoi(c.Words[0])
+		}
+		if !slices.Contains([]string{"open", "browser", "link", "download", "save", "yank"}, c.Action) {
+			return nil, false
+		}
+		if c.Count > len(list) {
+			return p.Say("there is no line %d", c.Count), true
+		}
+		if c.Count > 0 {
+			at = c.Count - 1
+		}
+		if c.Action != "link" {
+			n.At = at
+		}
+		l := list[at]
+		switch {
+		case c.Action == "yank":
+			return p.Programs.copy(p.Tr("URL"), l.url), true
+		case c.Action != "download" && c.Action != "save":
+			return p.Programs.open(ref, l.url), true
+		case l.kind != "enclosure":
+			return p.Say("this is no enclosure"), true
+		}
+		return part.Effects{part.Download{Ref: ref, URLs: []string{l.url}}}, true
+	}
+	return part.Effects{part.Menu{Lines: n}}
+}
+
+// complete reports whether typed digits can only be this number from 1 to total, or have as many
+// digits as total.
+func complete(digits string, total int) bool {
+	n, err := strconv.Atoi(digits)
+	return err == nil && (n*10 > total || len(digits) >= len(strconv.Itoa(total)))
+}
+
+// OpenLink opens a link by its number. Without a number it asks for one.
+func (p *Page) OpenLink(g part.Given) part.Effects {
+	n, total := g.Count, len(p.Entry.Links)
+	switch {
+	case total == 0:
+		return p.Say("the entry has no links")
+	case n == 0 && len(g.Words) == 0:
+		return part.Effects{part.Ask{Label: "link number: ", Then: func(text string) part.Effects {
+			return part.Effects{part.Do{Call: keys.Call{Action: "link", Words: []string{text}}}}
+		}, Ready: func(text string) bool { return complete(text, total) }}}
+	case n == 0:
+		var err error
+		if n, err = strconv.Atoi(strings.TrimSpace(g.Words[0])); err != nil {
+			return p.Say("%s is not the number of a link", g.Words[0])
+		}
+	}
+	if n < 1 || n > total {
+		return p.Say("there is no link %d", n)
+	}
+	return p.Programs.open(p.Ref, p.Entry.Links[n-1])
+}
+
+// enclosure returns the URL of the enclosure of the count, else of the first. If there is none, it returns the
+// message.
+func (p *Page) enclosure(g part.Given) (url string, refusal part.Effects) {
+	n, total := max(g.Count, 1), len(p.Entry.Enclosures)
+	switch {
+	case total == 0:
+		return "", p.Say("the entry has no enclosures")
+	case n > total:
+		return "", p.Say("the entry has %d enclosures", total)
+	}
+	return p.Entry.Enclosures[n-1], nil
+}
+
+// Play plays an enclosure: the first, or the one of the count.
+func (p *Page) Play(g part.Given) part.Effects {
+	url, refusal := p.enclosure(g)
+	if refusal != nil {
+		return refusal
+	}
+	return p.Programs.Play(p.Ref, url, false)
+}
+
+// YankEnclosure copies the URL of an enclosure: the first, or the one of the count.
+func (p *Page) YankEnclosure(g part.Given) part.Effects {
+	url, refusal := p.enclosure(g)
+	if refusal != nil {
+		return refusal
+	}
+	return p.Programs.copy(p.Tr("URL of the enclosure"), url)
+}
+
+// Download downloads the enclosures of the entry, or the one of the count.
+func (p *Page) Download(g part.Given) part.Effects {
+	url, refusal := p.enclosure(g)
+	if refusal != nil {
+		return refusal
+	}
+	d := part.Effects{part.Download{Ref: p.Ref, URLs: []string{url}, Dir: g.Word()}}
+	if g.Count == 0 {
+		d = part.Effects{part.Download{Ref: p.Ref, URLs: p.Entry.Enclosures, Dir: g.Word()}}
+	}
+	if g.Ref.HasFlag('d') {
+		return part.Effects{part.Confirm{Text: "the enclosures are saved already; download again?",
+			Yes: func() part.Effects { return d }}}
+	}
+	return d
+}

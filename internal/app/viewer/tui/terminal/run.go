@@ -1,0 +1,82 @@
+package terminal
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/cli/cmdline"
+)
+
+// Command returns the command of an argument vector. A leading ~/ of the program is the
+// user's home directory.
+func Command(env, argv []string) *exec.Cmd {
+	name, _ := cmdline.ExpandHome(argv[0]) // without a home, starting it fails
+	cmd := exec.Command(name, argv[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}
+
+// Background runs a command without the terminal, and returns the first line that it prints.
+func Background(env, argv []string) (printed string, err error) {
+	cmd := Command(env, argv)
+	out := &limited{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keep it off the terminal
+	cmd.Stdout, cmd.Stderr = out, out
+	err = cmd.Run()
+	printed, _, _ = strings.Cut(strings.TrimSpace(out.buf.String()), "\n")
+	switch {
+	case err == nil:
+		return printed, nil
+	case printed != "":
+		err = fmt.Errorf("%w: %s", err, printed)
+	}
+	return "", fmt.Errorf("%s: %w", argv[0], err)
+}
+
+// limited is a writer that keeps the first bytes. It embeds no buffer: promoted methods could
+// write past the limit.
+type limited struct {
+	buf  bytes.Buffer
+	most int // maximum number of bytes; 0 means 4096
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if free := cmp.Or(l.most, 4096) - l.buf.Len(); free > 0 {
+		l.buf.Write(p[:min(free, len(p))])
+	}
+	return len(p), nil
+}
+
+// outputBytes is how much of the output of a command is shown.
+const outputBytes = 1 << 20
+
+// Output runs a command without a terminal, and returns the lines that it prints. Text is
+// wrapped for a screen of this width.
+func Output(ctx context.Context, argv []string, width int) (lines []string, err error) {
+	out := &limited{most: outputBytes}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), "LEKTOR_WIDTH="+strconv.Itoa(max(20, min(width-2, 80))))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keep it off the terminal
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = patience
+	err = cmd.Run()
+	for line := range strings.Lines(out.buf.String()) {
+		lines = append(lines, cells.Plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "  ")))
+	}
+	if out.buf.Len() == outputBytes {
+		lines = append(lines, "…")
+	}
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines, err
+}

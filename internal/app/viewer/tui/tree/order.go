@@ -1,0 +1,216 @@
+package tree
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/internal/files/values"
+	"github.com/lektordir/lektor/internal/text/termsafe"
+)
+
+// Order is an order of entries. It is comparable.
+type Order struct {
+	By   string // one of entryOrders
+	Down bool   // reversed; for dates: newest first
+	Seed uint64 // for random; else 0
+}
+
+// EntryOrders are the orders of entries, and feedOrders those of the feeds of a folder.
+var (
+	EntryOrders = []string{"date", "title", "author", "feed", "flags", "random"}
+	FeedOrders  = []string{"name", "unread", "news"}
+)
+
+// ByDate is the order of a list for which the user has chosen none: newest first.
+var ByDate = Order{By: "date", Down: true}
+
+func (o Order) String() string {
+	if o.Down {
+		return "-" + o.By
+	}
+	return o.By
+}
+
+// ParseOrder parses an order of one of these kinds; "-" before it reverses it.
+func ParseOrder(text string, kinds []string) (o Order, ok bool) {
+	o.By, o.Down = strings.CutPrefix(text, "-")
+	return o, slices.Contains(kinds, o.By)
+}
+
+// Settings are the choices of the user for nodes of the tree, which the disk remembers, and the
+// seed of random orders.
+type Settings struct {
+	*values.Values
+	Seed   uint64
+	Random func() uint64
+}
+
+// inSetting escapes names of nodes in names of settings.
+var inSetting = strings.NewReplacer("%", "%25", "=", "%3D", "\n", "%0A", "\r", "%0D", "\x00", "%00")
+
+// nodeSetting returns the name of a setting of a node. A feed is named by its hash, a folder by
+// its path in lower case.
+func nodeSetting(setting string, of ID) string {
+	kind := [...]string{AllNode: "all", FlaggedNode: "flagged", SavedNode: "query ", FolderNode: "folder ",
+		FeedNode: "feed "}[of.Kind]
+	return setting + " " + kind + inSetting.Replace(of.Name)
+}
+
+// of returns the setting of a node: its own, else that of the nearest folder that has one, else
+// that of all entries.
+func (s *Settings) of(setting string, of ID) string {
+	for {
+		value := s.Get(nodeSetting(setting, of))
+		if value != "" || of.Kind == AllNode {
+			return value
+		}
+		of = parent(of)
+	}
+}
+
+// parent returns the folder of a node, or the node of all entries.
+func parent(of ID) ID {
+	up := of.In
+	if of.Kind == FolderNode {
+		up = of.Name[:max(0, strings.LastIndexByte(of.Name, '/'))]
+	}
+	if up == "" {
+		return ID{Kind: AllNode}
+	}
+	return ID{Kind: FolderNode, Name: up}
+}
+
+// container returns the node whose settings hold for the feeds beside a feed or in a folder.
+func container(of ID) ID {
+	if of.Kind == FolderNode {
+		return of
+	}
+	return parent(of)
+}
+
+// OrderOf returns the order of a node's list.
+func (s *Settings) OrderOf(of ID) Order {
+	o, ok := ParseOrder(s.of("sort", of), EntryOrders)
+	if !ok {
+		return ByDate
+	}
+	if o.By == "random" {
+		o.Seed = s.Seed
+	}
+	return o
+}
+
+// hidden returns a function that reports whether a node is hidden because it has nothing unread.
+// The node of the cursor, and the folders above it, are never hidden.
+func (s *Settings) hidden(shown *Snapshot, cursor ID) func(n Node) bool {
+	hides := map[ID]bool{} // by folder
+	above := cursor.In + "/"
+	if cursor.Kind == FolderNode {
+		above = cursor.Name + "/"
+	}
+	return func(n Node) bool {
+		if n.Kind < FolderNode || n.Unread > 0 || shown.Uncounted || n.ID == cursor || n.Kind == FolderNode &&
+			strings.HasPrefix(above, n.Name+"/") {
+			return false
+		}
+		in := parent(n.ID)
+		yes, ok := hides[in]
+		if !ok {
+			yes = s.of("hide", in) == "yes"
+			hides[in] = yes
+		}
+		return yes
+	}
+}
+
+// sortFeeds returns the nodes of a snapshot, with the feeds of each folder in the order that the
+// user has chosen.
+func (s *Settings) sortFeeds(of *Snapshot) []Node {
+	nodes := slices.Clone(of.Nodes)
+	for from := 0; from < len(nodes); from++ {
+		to := from
+		for to < len(nodes) && nodes[to].Kind == FeedNode && nodes[to].In == nodes[from].In {
+			to++
+		}
+		if to > from {
+			o, _ := ParseOrder(s.of("feeds", parent(nodes[from].ID)), FeedOrders)
+			slices.SortStableFunc(nodes[from:to], func(x, y Node) int {
+				c := of.compareFeeds(x, y, o.By)
+				if o.Down {
+					c = -c
+				}
+				return c
+			})
+			from = to - 1
+		}
+	}
+	return nodes
+}
+
+// compareFeeds compares two nodes of feeds: most unread entries, or latest delivery, first.
+func (s *Snapshot) compareFeeds(x, y Node, by string) int {
+	f, g := s.Feeds[x.Name], s.Feeds[y.Name]
+	switch by {
+	case "unread":
+		return cmp.Compare(y.Unread, x.Unread)
+	case "news":
+		return g.names.Newest().Compare(f.names.Newest())
+	}
+	return cmp.Or(cmp.Compare(f.Place, g.Place), cmp.Compare(f.Hash, g.Hash))
+}
+
+// describe returns the description of an order for the menu.
+func describe(w *texts.Printer, by string) string {
+	switch by {
+	case "date":
+		return w.Tr("newest first")
+	case "flags":
+		return w.Tr("flagged entries first")
+	case "random":
+		return w.Tr("in no order")
+	case "unread":
+		return w.Tr("most unread entries first")
+	case "news":
+		return w.Tr("latest delivery first")
+	}
+	return w.Tr("from A to Z")
+}
+
+// usual returns an order by its name in its usual direction.
+func usual(by string) Order { return Order{By: by, Down: by == ByDate.By} }
+
+// SortedBy returns the message about an order.
+func SortedBy(w *texts.Printer, o Order) string {
+	switch {
+	case o == usual(o.By):
+		return w.Trf("sorted by %s: %s", o.By, describe(w, o.By))
+	case o.By == ByDate.By:
+		return w.Trf("sorted by %s: %s", o.By, w.Tr("oldest first"))
+	}
+	return w.Trf("sorted by %s, reversed", o.By)
+}
+
+// OrderMenu returns a menu of orders, with the cursor on the present one, which is reversed if it is
+// chosen. The others are reversed if the argument is set.
+func OrderMenu(w *texts.Printer, title string, kinds []string, now Order, reversed bool,
+	sort func(Order) part.Effects) part.Effects {
+	n := &part.Lines{Title: title, Hint: "the present order is reversed if you choose it again",
+		At: max(0, slices.Index(kinds, now.By))}
+	for _, by := range kinds {
+		n.Text = append(n.Text, termsafe.Pad(by, 8)+" "+describe(w, by))
+	}
+	n.Choose = part.OnOpen(func(at int) part.Effects {
+		o := usual(kinds[at])
+		switch {
+		case reversed:
+			o.Down = !o.Down
+		case o.By == now.By:
+			o.Down = !now.Down
+		}
+		return sort(o)
+	})
+	return part.Effects{part.Menu{Lines: n}}
+}

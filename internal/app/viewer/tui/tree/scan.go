@@ -1,0 +1,192 @@
+package tree
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/read/catalog"
+)
+
+// ScanRequest is a request to read the feeds that may have changed.
+type ScanRequest struct {
+	Feeds   map[string]bool // hashes of feeds that the user has changed, "" for any; these do not wait
+	recheck bool            // look at all feeds, also if no change of them was reported
+}
+
+// The effects of scans.
+type (
+	// Shown reports that a snapshot is in the tree.
+	Shown struct {
+		First   bool // there was none before
+		Changed bool // the list may have changed
+		Scan    int
+	}
+	// Provisional has entries to show until all are listed.
+	Provisional struct{ *Overview }
+	// Trouble is the error of the last scan, nil if it succeeded.
+	Trouble struct{ Err error }
+)
+
+// The first scan reads the feeds to which an entry was delivered last: about as many as it can in
+// firstWithin, and those of firstEntries at least. A later scan reads about scanEntries.
+const (
+	firstWithin  = 50 * time.Millisecond
+	firstEntries = 2000
+	ScanEntries  = 5000
+)
+
+// firstRows is the number of entries in an overview: enough to read and to page through until
+// all entries are listed.
+const firstRows = 200
+
+// Retry is the delay before a failed scan is tried again.
+const Retry = 5 * time.Second
+
+// leastRest is the least delay between two scans, so that one scan sees many arrivals.
+const leastRest = 100 * time.Millisecond
+
+// RestBetween returns the delay between a scan and the next, after the scan and its list took so
+// long. While a fetcher delivers, one scan would otherwise follow the other, and the kernel lets a
+// program wait for a processor that has just used its share, so that a key would wait.
+func RestBetween(took time.Duration) time.Duration { return min(max(leastRest, 9*took), time.Second) }
+
+// Rescan requests a scan, in which feeds that the user has changed do not wait.
+func (t *Tree) Rescan(feeds map[string]bool) {
+	if t.Scans.Next == nil {
+		t.Scans.Next = &ScanRequest{Feeds: map[string]bool{}}
+	}
+	maps.Copy(t.Scans.Next.Feeds, feeds)
+}
+
+// Recheck requests a scan that looks at all feeds.
+func (t *Tree) Recheck() {
+	t.Rescan(map[string]bool{"": true})
+	t.Scans.Next.recheck = true
+}
+
+// Part returns which feeds the scan reads.
+func (r *ScanRequest) Part(old *Snapshot, changes map[string]bool) catalog.Part {
+	switch {
+	case old == nil:
+		end := time.Now().Add(firstWithin)
+		return catalog.Part{Enough: func(n int) bool { return n > firstEntries && time.Now().After(end) }}
+	case old.Partial || r.recheck || r.Feeds[""]:
+		return catalog.Part{Recheck: r.recheck}
+	}
+	first := maps.Clone(r.Feeds)
+	maps.Copy(first, changes)
+	return catalog.Part{First: first, Enough: func(n int) bool { return n >= ScanEntries }}
+}
+
+// Begin returns the command that makes a new snapshot, nil if no scan is requested or one
+// is running. listTook is how long it took to make the last list.
+func (t *Tree) Begin(listTook time.Duration) tea.Cmd {
+	ctx, r, id := t.Scans.Begin(t.Ctx)
+	if r == nil {
+		return nil
+	}
+	t.Marks.ScanBegins(id)
+	d, old := t.Disk, t.Snapshot
+	read := r.Part(old, t.Marks.Feeds())
+	return func() tea.Msg {
+		began := time.Now()
+		var s *Snapshot
+		var work workers.Group
+		if old != nil && old.Partial {
+			work.Go(func() error { return takeDates(ctx, d) })
+		}
+		work.Go(func() error {
+			names, err := d.Now(ctx, read)
+			if err == nil || names != nil && len(names.Feeds) > 0 {
+				saved, _ := d.Saved(ctx) // an error of the saved queries must not hide the entries
+				s = NewSnapshot(old, names, saved)
+			}
+			return err
+		})
+		err := work.Wait()
+		if s != nil && err == nil {
+			s.Scan = id
+		}
+		if old == nil && s != nil && !s.Partial {
+			_ = takeDates(ctx, d)
+		}
+		took := time.Since(began) + listTook
+		return part.Then(func() part.Effects { return t.take(s, r, took, err) })
+	}
+}
+
+// takeDates takes the dates that the index has, so that the entries of the overview keep their places in
+// the first list.
+func takeDates(ctx context.Context, d Disk) error {
+	_ = d.Learn(ctx, nil, func(string, int, int) {})
+	return nil
+}
+
+// take shows a snapshot. After an error, what could be read is shown, and the scan is repeated after t.retry.
+func (t *Tree) take(s *Snapshot, r *ScanRequest, took time.Duration, err error) part.Effects {
+	rest := RestBetween(took)
+	if err != nil {
+		t.Rescan(r.Feeds)
+		rest = t.Retry
+	}
+	e := part.Effects{Trouble{err}}
+	next := part.Run(t.After(rest, part.Then(func() part.Effects {
+		t.Scans.End()
+		return nil
+	})))
+	if s == nil {
+		return append(e, next)
+	}
+	old := t.Snapshot
+	t.show(s)
+	e = append(e, Shown{old == nil, old != nil && (old.Partial || t.changed(old, r.Feeds)), s.Scan})
+	switch {
+	case s.Partial && err == nil:
+		return append(e, part.Run(t.overview))
+	case !s.Partial && (old == nil || old.Partial):
+		return append(e, next, part.Run(t.Await))
+	}
+	return append(e, next)
+}
+
+// overview reads the overview of the index, and then allows the scan of all feeds to begin.
+func (t *Tree) overview() tea.Msg {
+	o, err := t.Disk.Overview(t.Ctx, firstRows)
+	return part.Then(func() (e part.Effects) {
+		t.Scans.End()
+		t.Rescan(nil)
+		if err != nil {
+			e = t.Fail(err)
+		}
+		if o != nil {
+			t.show(t.Snapshot.counted(o.Counts))
+			e = append(e, Provisional{o})
+		}
+		return e
+	})
+}
+
+// changeDebounce is how long changes are collected before they are read. A fetcher makes many
+// changes at once; a message for each would delay the user's keys.
+const changeDebounce = 20 * time.Millisecond
+
+// AwaitChanges waits for changes, and requests a scan. It returns nil if the reader ends first.
+func (t *Tree) AwaitChanges() tea.Msg {
+	t.Disk.Await(t.Ctx)
+	if t.Ctx.Err() != nil {
+		return nil
+	}
+	time.Sleep(changeDebounce)
+	return part.Then(t.Noticed)
+}
+
+// Noticed requests a scan after something has changed, and waits for the next change.
+func (t *Tree) Noticed() part.Effects {
+	t.Rescan(nil)
+	return part.Effects{part.Run(t.Await)}
+}

@@ -1,0 +1,173 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/files/values"
+)
+
+// Fetching is the state of the fetches, of which one runs at a time.
+type Fetching struct {
+	*Env
+	tasks  *Tasks
+	screen *values.Values
+	every  time.Duration // fetch the feeds that are due so long after the last fetch; 0 never does
+	timer  int           // number of the timer that counts; others are stale
+}
+
+// everySetting is the name of the setting with the minutes between two fetches.
+const everySetting = "fetch-every"
+
+// maxEvery is the maximum number of minutes between two fetches, a week.
+const maxEvery = 7 * 24 * 60
+
+// firstFetch is the time from the start of the reader to the first fetch by its timer.
+const firstFetch = 3 * time.Second
+
+// fetchTask is the name of the task of a fetch.
+const fetchTask = "fetching"
+
+// Start begins to fetch at times, if that was remembered.
+func (s *Fetching) Start() part.Effects {
+	minutes := s.screen.Int(everySetting)
+	if minutes <= 0 || minutes > maxEvery {
+		return nil
+	}
+	s.every = time.Duration(minutes) * time.Minute
+	return s.wind(firstFetch)
+}
+
+// Feed fetches the chosen feed.
+func (s *Fetching) Feed(g part.Given) part.Effects { return s.Feeds([]string{g.Feed}) }
+
+// Feeds fetches feeds.
+func (s *Fetching) Feeds(hashes []string) part.Effects { return s.begin(&fetch{feeds: hashes}) }
+
+// All fetches all feeds.
+func (s *Fetching) All(part.Given) part.Effects { return s.begin(&fetch{args: []string{"-a"}}) }
+
+// Every sets the minutes between two fetches to the word of the action, or asks for them.
+func (s *Fetching) Every(g part.Given) part.Effects {
+	if len(g.Words) == 0 {
+		return part.Effects{part.Ask{Label: "fetch what is due every how many minutes (0: never): ",
+			Text: strconv.Itoa(int(s.every / time.Minute)), Then: func(text string) part.Effects {
+				return s.Every(part.Given{Call: keys.Call{Words: []string{text}}})
+			}}}
+	}
+	minutes, err := strconv.Atoi(strings.TrimSpace(g.Words[0]))
+	if err != nil || minutes < 0 || minutes > maxEvery {
+		return s.Say("%s is not a number of minutes from 0 to %d", g.Words[0], maxEvery)
+	}
+	s.every = time.Duration(minutes) * time.Minute
+	e, value := s.Say("fetching what is due every %d minutes", minutes), strconv.Itoa(minutes)
+	if minutes == 0 {
+		e, value = s.Say("feeds are fetched when you press a key"), ""
+	}
+	return append(append(e, part.Remember{Name: everySetting, Value: value}), s.wind(s.every)...)
+}
+
+// wind starts the timer of the next fetch, and makes others stale.
+func (s *Fetching) wind(d time.Duration) part.Effects {
+	s.timer++
+	if s.every == 0 {
+		return nil
+	}
+	timer := s.timer
+	return part.Effects{part.Run(s.After(d, part.Then(func() part.Effects {
+		if timer != s.timer || len(s.tasks.Of(fetchTask)) > 0 {
+			return nil // the end of that fetch winds the timer
+		}
+		return s.begin(&fetch{timed: true})
+	})))}
+}
+
+// fetch is a run of lektor-fetch update.
+type fetch struct {
+	feeds []string // hashes; nil if args select the feeds
+	args  []string
+	timed bool // begun by the timer
+
+	steps    int // number of lines of progress
+	summary  string
+	messages []string
+}
+
+// begin makes a fetch, unless one is running.
+func (s *Fetching) begin(f *fetch) part.Effects {
+	if len(s.tasks.Of(fetchTask)) > 0 {
+		return s.Say("a fetch is running already")
+	}
+	return part.Effects{part.Task{Name: fetchTask,
+		Do: func(ctx context.Context, progress func(string)) (string, error) {
+			return "", f.run(ctx, s.Disk, progress)
+		},
+		Then: func(err error) part.Effects { return s.ended(f, err) }}}
+}
+
+// run runs lektor-fetch. It leaves out feeds without a subscription.
+func (f *fetch) run(ctx context.Context, d Disk, progress func(string)) (err error) {
+	if f.feeds != nil {
+		subscribed := map[string]bool{}
+		f.messages, err = d.Fetcher(ctx, "", []string{"ls", "-o", "hash"},
+			func(hash string) { subscribed[hash] = true })
+		f.feeds = slices.DeleteFunc(f.feeds, func(hash string) bool { return !subscribed[hash] })
+		if err != nil || len(f.feeds) == 0 {
+			return err
+		}
+	}
+	args, in := append([]string{"update", "--progress"}, f.args...), ""
+	if len(f.feeds) > 0 {
+		args, in = append(args, "-"), strings.Join(f.feeds, "\n")+"\n"
+	}
+	f.messages, err = d.Fetcher(ctx, in, args, func(line string) {
+		what, rest, _ := strings.Cut(line, "\t")
+		done, total, _ := strings.Cut(rest, "\t")
+		switch {
+		case what == "done":
+			f.summary = rest
+			return
+		case total == "0":
+			progress(what + " " + done)
+		default:
+			progress(done + "/" + total)
+		}
+		f.steps++
+	})
+	return err
+}
+
+// ended shows the result of a fetch, and winds the timer.
+func (s *Fetching) ended(f *fetch, err error) part.Effects {
+	messages := make([]string, len(f.messages))
+	for i, text := range f.messages {
+		messages[i] = cells.Plain(text)
+	}
+	e := part.Effects{part.Keep{Messages: messages}}
+	_, started := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err != nil && !started && s.every > 0:
+		s.timer++
+		return append(e, s.Fail(fmt.Errorf("%s: %w",
+			s.Tr("lektor-fetch does not start, and nothing is fetched until you press a key for it"), err))...)
+	case err != nil && len(messages) == 0:
+		e = append(e, s.Fail(fmt.Errorf("lektor-fetch: %w", err))...)
+	case len(messages) > 0:
+		text := strings.TrimPrefix(cells.Plain(f.summary)+"; "+messages[0], "; ")
+		e = append(e, part.Say{Text: s.Trf("%s (%s: all messages)", text, s.KeyOf("messages")), Bad: err != nil})
+	case f.feeds != nil && len(f.feeds) == 0:
+		e = append(e, s.Say("you are subscribed to none of these feeds")...)
+	case !f.timed || f.steps > 0:
+		e = append(e, part.Say{Text: cells.Plain(f.summary)})
+	}
+	return append(e, s.wind(s.every)...)
+}

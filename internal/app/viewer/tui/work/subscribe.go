@@ -1,0 +1,279 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/text/termsafe"
+)
+
+// subscriptions are changed by lektor-fetch.
+type subscriptions struct {
+	*Env
+	work         *Work
+	fetcher, dir string // the paths of lektor-fetch and of the lektor-dir
+}
+
+// addTask is the name of the task that subscribes to a feed.
+const addTask = "changing a subscription"
+
+// fetcherResult is the result of a run of lektor-fetch.
+type fetcherResult struct {
+	lines, messages []string
+	err             error // the messages if it failed, for the user
+}
+
+// run runs lektor-fetch.
+func (s *subscriptions) run(f *feedRun) *fetcherResult {
+	r := &fetcherResult{}
+	r.messages, r.err = s.Disk.Fetcher(s.Ctx, f.in, f.args, func(line string) { r.lines = append(r.lines, line) })
+	if r.err != nil && len(r.messages) > 0 {
+		r.err = errors.New(cells.Plain(strings.Join(r.messages, "; ")))
+	}
+	return r
+}
+
+// after returns the rest of the lines of progress that begin with a word.
+func (r *fetcherResult) after(word string) (rest []string) {
+	for _, line := range r.lines {
+		if text, ok := strings.CutPrefix(line, word+"\t"); ok {
+			rest = append(rest, text)
+		}
+	}
+	return rest
+}
+
+// feedRun is a run of lektor-fetch that reads a subscription, or changes it, which undo takes back.
+type feedRun struct {
+	args []string
+	in   string
+}
+
+// queue queues a run of lektor-fetch. If it does not fail, then is called.
+func (s *subscriptions) queue(f *feedRun, then func(r *fetcherResult) part.Effects) part.Effects {
+	var r *fetcherResult
+	s.work.Add(func() Result {
+		r = s.run(f)
+		return Result{Everything: true, Err: r.err}
+	}, func(Result) part.Effects { return then(r) })
+	return nil
+}
+
+// splitWords splits a line of folders or headers at its bars. A bar after a backslash belongs to
+// the word.
+func splitWords(text string) (words []string) {
+	const bar = "\x00" // no setting has it
+	for word := range strings.SplitSeq(strings.ReplaceAll(text, `\|`, bar), "|") {
+		if word = strings.TrimSpace(strings.ReplaceAll(word, bar, "|")); word != "" {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// JoinWords returns the line that splitWords splits into words.
+func JoinWords(words []string) string {
+	escaped := make([]string, len(words))
+	for i, word := range words {
+		escaped[i] = strings.ReplaceAll(word, "|", `\|`)
+	}
+	return strings.Join(escaped, " | ")
+}
+
+// Subscribe asks for a URL and for folders, and subscribes to the feed.
+func (w *Work) Subscribe(g part.Given) part.Effects {
+	if len(g.Words) > 0 {
+		return w.feeds.askFolders(g.Words[0])
+	}
+	return part.Effects{part.Ask{Label: "subscribe to the URL: ", Then: w.feeds.askFolders}}
+}
+
+// askFolders asks for the folders of a new feed, and subscribes to it.
+func (s *subscriptions) askFolders(url string) part.Effects {
+	if url = strings.TrimSpace(url); url == "" {
+		return nil
+	}
+	return part.Effects{part.Ask{Label: "folders, with | between them: ", Completes: part.Folders,
+		Then: func(text string) part.Effects {
+			args := []string{"add", "--progress"}
+			for _, folder := range splitWords(text) {
+				args = append(args, "--category="+folder)
+			}
+			return s.add(url, append(args, "-"))
+		}}}
+}
+
+// add runs lektor-fetch add, with the URL on its standard input, since it may have a
+// password. If a page links to several feeds, the user chooses one.
+func (s *subscriptions) add(url string, args []string) part.Effects {
+	// It waits for a server, and marks do not wait for it.
+	r, before := &fetcherResult{}, s.work.Earlier()
+	return append(s.Say("looking for the feed"), part.Task{Name: addTask, Finish: true,
+		Do: func(context.Context, func(string)) (string, error) {
+			before()
+			r = s.run(&feedRun{args, url + "\n"})
+			return "", r.err
+		},
+		Then: func(err error) part.Effects {
+			e := part.Effects{part.Rescan{All: true}}
+			if feeds := r.after("feed"); err != nil && len(feeds) > 0 {
+				return append(e, s.choose(feeds, args)...)
+			}
+			if err != nil {
+				return append(e, s.Fail(err)...)
+			}
+			// Warnings, which may fill the line, come after it.
+			text := strings.Join(append(r.after("done"), r.messages...), "; ")
+			return append(e, part.Say{Text: cells.Plain(text)})
+		}})
+}
+
+// choose shows a menu of the feeds of a page, each a URL, a tab and a title, and subscribes to the chosen one.
+func (s *subscriptions) choose(feeds, args []string) part.Effects {
+	n := &part.Lines{Title: "the page has several feeds", Hint: s.Trf("%s subscribes", s.KeyOf("open"))}
+	for _, feed := range feeds {
+		url, title, _ := strings.Cut(feed, "\t")
+		n.Text = append(n.Text, cells.Plain(strings.TrimSpace(url+"  "+title)))
+	}
+	n.Choose = part.OnOpen(func(at int) part.Effects {
+		url, _, _ := strings.Cut(feeds[at], "\t")
+		return s.add(url, args)
+	})
+	return part.Effects{part.Menu{Lines: n}}
+}
+
+// feedSettings holds the settings of lektor-fetch set in the order of the menu, with their prompts.
+var feedSettings = []struct{ key, prompt string }{
+	{"alias", "your name for the feed; empty for its own: "},
+	{"categories", "folders, with | between them: "},
+	{"interval", "least time between two fetches, as 2h; empty for the default: "},
+	{"on-update", "changed entries: unread, deliver or ignore; empty for the default: "},
+	{"keep", "rule of expire; empty for none: "},
+	{"fulltext", "articles of the pages: on or off; empty for the default: "},
+	{"history", "older documents: on or off; empty for the default: "},
+	{"private", "private: yes or no; empty for the default: "},
+	{"url", "URL of the feed: "},
+	{"headers", "header fields, with | between them; empty for none: "},
+	{"filter", "command that filters documents; empty for none: "},
+	{"paused", "on, so that the feed is fetched only by its own key; empty for off: "},
+}
+
+// EditFeed shows a menu of the settings of the chosen feed.
+func (w *Work) EditFeed(g part.Given) part.Effects {
+	return w.feeds.queue(&feedRun{args: []string{"set", "--raw", g.Feed}}, func(r *fetcherResult) part.Effects {
+		return w.feeds.settings(g.Feed, r.lines).show()
+	})
+}
+
+// feedMenu is the menu of the settings of a feed.
+type feedMenu struct {
+	*subscriptions
+	hash   string
+	values map[string][]string
+}
+
+// settings returns the settings of a feed from the lines that lektor-fetch set prints.
+func (s *subscriptions) settings(hash string, lines []string) *feedMenu {
+	f := &feedMenu{s, hash, map[string][]string{}}
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, "\t")
+		f.values[key] = append(f.values[key], value)
+	}
+	return f
+}
+
+// several reports whether a setting can have several values.
+func several(key string) bool { return key == "categories" || key == "headers" }
+
+// text returns the values of a setting as a line that is safe for a terminal.
+func (f *feedMenu) text(key string) string {
+	text := strings.Join(f.values[key], " ")
+	if several(key) {
+		text = JoinWords(f.values[key])
+	}
+	return termsafe.Line(text)
+}
+
+// show shows the menu. The values of settings that can be secret are not in it.
+func (f *feedMenu) show() part.Effects {
+	n := &part.Lines{Title: "the settings of the feed", Hint: f.Trf("%s changes", f.KeyOf("open"))}
+	for _, s := range feedSettings {
+		value := f.text(s.key)
+		if value != "" && (s.key == "headers" || s.key == "filter" || s.key == "url" &&
+			(strings.Contains(value, "@") || strings.HasPrefix(strings.ToLower(value), "exec:"))) {
+			value = "(" + f.Tr("hidden") + ")"
+		}
+		n.Text = append(n.Text, cells.Plain(strings.TrimSpace(s.key+"  "+value)))
+	}
+	n.Text = append(n.Text, f.Tr("unsubscribe"))
+	n.Choose = part.OnOpen(func(at int) part.Effects {
+		if at == len(feedSettings) {
+			return part.Effects{part.Confirm{Text: "unsubscribe from this feed? Its entries stay", Yes: f.unsubscribe}}
+		}
+		s := feedSettings[at]
+		ask := part.Ask{Label: s.prompt, Text: f.text(s.key),
+			Then: func(text string) part.Effects { return f.set(s.key, text) }}
+		if s.key == "categories" {
+			ask.Completes = part.Folders
+		}
+		return part.Effects{ask}
+	})
+	return part.Effects{part.Menu{Lines: n}}
+}
+
+// unsubscribe ends the subscription.
+func (f *feedMenu) unsubscribe() part.Effects {
+	return f.queue(&feedRun{args: []string{"rm", f.hash}}, func(*fetcherResult) part.Effects {
+		return f.Say("unsubscribed; %s undoes it", f.KeyOf("undo"))
+	})
+}
+
+// set sets a setting; an empty text removes it. Values are passed on standard input, where no other
+// user can see them.
+func (f *feedMenu) set(key, text string) part.Effects {
+	if text = strings.TrimSpace(text); text == strings.TrimSpace(f.text(key)) {
+		return nil
+	}
+	values := []string{text}
+	if several(key) {
+		values = splitWords(text)
+	}
+	to := f.change(key, values)
+	if to == nil {
+		return f.Fail(errors.New(f.Tr("a subscription needs a URL")))
+	}
+	return f.queue(to, func(*fetcherResult) part.Effects {
+		return f.Say("changed; %s undoes it", f.KeyOf("undo"))
+	})
+}
+
+// change returns the run of lektor-fetch that sets a setting to values, nil if that is impossible.
+func (f *feedMenu) change(key string, values []string) *feedRun {
+	switch {
+	case strings.TrimSpace(strings.Join(values, "")) != "":
+		var lines strings.Builder
+		for _, v := range values {
+			lines.WriteString(key + "\t" + v + "\n")
+		}
+		return &feedRun{[]string{"set", f.hash, "-"}, lines.String()}
+	case key == "url":
+		return nil
+	}
+	return &feedRun{args: []string{"set", "--unset", f.hash, key}}
+}
+
+// EditFeeds opens the list of subscriptions in the user's editor, on the terminal.
+func (w *Work) EditFeeds(part.Given) part.Effects {
+	cmd := exec.Command(w.feeds.fetcher, "--dir", w.feeds.dir, "edit")
+	return part.Effects{part.Exec{Cmd: cmd, Name: "lektor-fetch edit", Wait: true, Then: func(err error) part.Effects {
+		e := part.Effects{part.Rescan{All: true}}
+		if err != nil {
+			e = append(e, w.Say("lektor-fetch edit: %v", err)...)
+		}
+		return e
+	}}}
+}
