@@ -392,7 +392,7 @@ func TestUnasked(t *testing.T) {
 		}
 		u.quiet("without dates")
 	})
-	t.Run("a baseline of the form before", func(t *testing.T) {
+	t.Run("a damaged baseline", func(t *testing.T) {
 		w := newPublisher(t, 100)
 		u := newSubscriber(t, w)
 		path := u.Dir.Join("src", u.hash, "etc/history/baseline")

@@ -123,7 +123,7 @@ func due(h *History, now time.Time) bool {
 	return due
 }
 
-// Baseline returns what SetBaseline has written. A line without a valid time, as older versions wrote it,
+// Baseline returns what SetBaseline has written. A damaged line
 // has the modification time of the file.
 func TestBaselineLines(t *testing.T) {
 	_, h := someHistory(t)
