@@ -55,11 +55,11 @@ type List struct {
 	Titles map[part.Key]*string // nil while the title is being read
 	Job    part.Job[part.List]
 	Took   time.Duration // how long it took to make the last list
-	Dates  learning
+	Dates  dateReading
 }
 
-// learning is the state of the call of Learn.
-type learning struct {
+// dateReading is the state of the reading of dates in the background.
+type dateReading struct {
 	Runs     bool
 	Progress string // also of sorting
 }
@@ -397,7 +397,7 @@ func (l *List) learn(items []*Item) tea.Cmd {
 			}
 		})
 		return part.Then(func() part.Effects {
-			l.Dates = learning{}
+			l.Dates = dateReading{}
 			if err != nil {
 				return l.Fail(err)
 			}
