@@ -5,21 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
-
-// date is a time without a pointer, which the garbage collector would follow.
-type date struct {
-	secs  int64
-	nanos int32
-}
-
-func dateOf(t time.Time) date { return date{t.Unix(), int32(t.Nanosecond())} }
-
-func (d date) time() time.Time { return time.Unix(d.secs, int64(d.nanos)).UTC() }
 
 // Learn reads the dates of entries that are not known. If these are many, or most of the entries, it
 // first updates the index, and takes dates from it. It makes an index if there is none and the
@@ -61,7 +52,7 @@ func (l *access) learnIndexed(ctx context.Context) error {
 	_, err := l.indexed().Dates(ctx, func(feed, unique string, when time.Time) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.dates[catalog.IDOf(lektordir.Ref{Feed: feed, Unique: unique})] = dateOf(when)
+		l.dates[catalog.IDOf(lektordir.Ref{Feed: feed, Unique: unique})] = list.DateOf(when)
 	})
 	return err
 }
@@ -83,29 +74,29 @@ const datesSoon = 10_000
 const datesAtOnce = 256
 
 // readDates reads the dates of entries into the cache. The error is that of ctx.
-func (l *access) readDates(ctx context.Context, s *entrystore.Store, entries []catalog.Entry) ([]time.Time,
+func (l *access) readDates(ctx context.Context, s *entrystore.Store, entries []catalog.Entry) ([]list.Date,
 	error) {
-	dates := make([]time.Time, len(entries))
+	dates := make([]list.Date, len(entries))
 	if err := workers.ForEach(ctx, len(entries), func(i int) {
-		dates[i] = s.Record(entries[i].Ref()).Date()
+		dates[i] = list.DateOf(s.Record(entries[i].Ref()).Date())
 	}); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, e := range entries {
-		l.dates[e.ID()] = dateOf(dates[i])
+		l.dates[e.ID()] = dates[i]
 	}
 	return dates, nil
 }
 
-func (l *entries) Dates(ctx context.Context, entries []catalog.Entry) (dates []time.Time, whole bool) {
-	dates = make([]time.Time, len(entries))
+func (l *entries) Dates(ctx context.Context, entries []catalog.Entry) (dates []list.Date, whole bool) {
+	dates = make([]list.Date, len(entries))
 	var missing []int
 	l.mu.Lock()
 	for i, e := range entries {
 		if d, ok := l.dates[e.ID()]; ok {
-			dates[i] = d.time()
+			dates[i] = d
 		} else {
 			missing = append(missing, i)
 		}
@@ -129,7 +120,7 @@ func (l *entries) Dates(ctx context.Context, entries []catalog.Entry) (dates []t
 		}
 		whole = false
 		for _, at := range part {
-			dates[at] = entries[at].Ref().Delivered()
+			dates[at] = list.DateOf(entries[at].Ref().Delivered())
 		}
 	}
 	return dates, whole

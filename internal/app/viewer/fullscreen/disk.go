@@ -32,8 +32,8 @@ type access struct {
 	clock func() time.Time
 
 	mu    sync.Mutex
-	dates map[catalog.ID]date // cache
-	total int                 // number of entries in the last snapshot
+	dates map[catalog.ID]list.Date // cache
+	total int                      // number of entries in the last snapshot
 }
 
 // The parts of the disk, each for the part of the screen of that interface.
@@ -77,7 +77,7 @@ func newDisk(o Options, v *session.Session) *disk {
 	if v.Dir.Shared() {
 		every = farPoll
 	}
-	l := &access{o: o, dir: v.Dir, clock: v.Clock, dates: map[catalog.ID]date{}}
+	l := &access{o: o, dir: v.Dir, clock: v.Clock, dates: map[catalog.ID]list.Date{}}
 	names := catalog.Open(v.Dir, catalog.Options{Poll: every, Also: []string{savedDir},
 		Broken: func(p *workers.Panic) {
 			select {

@@ -88,11 +88,11 @@ func TestOverview(t *testing.T) {
 		s := l.store()
 		for i, r := range values {
 			count.Add(r)
-			if read := s.Record(r).Date(); !read.Equal(dates[i]) {
-				t.Errorf("%s: %s, read %s", r.Path(), dates[i], read)
+			if read := s.Record(r).Date(); !read.Equal(dates[i].Time()) {
+				t.Errorf("%s: %s, read %s", r.Path(), dates[i].Time(), read)
 			}
 			if r.Unread() {
-				want = append(want, dated{r, dates[i]})
+				want = append(want, dated{r, dates[i].Time()})
 			}
 		}
 		slices.SortFunc(want, func(a, b dated) int {
@@ -200,7 +200,7 @@ func TestLearnWithoutIndex(t *testing.T) {
 			t.Errorf("%s", &messages)
 		}
 		l.mu.Lock()
-		got := l.dates[refs[0].ID()].time()
+		got := l.dates[refs[0].ID()].Time()
 		l.mu.Unlock()
 		if got.Day() != 5 {
 			t.Errorf("%s", got)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -86,6 +87,9 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if name := os.Getenv("TERM"); !o.Plain && (name == "" || name == "dumb") {
 		return cmdline.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name),
 			"lektor-view tui --plain, ls, show and next work on any")
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(40) // the memory of a large list is worth more than the time
 	}
 	d := newDisk(o, v)
 	defer d.names.Close()

@@ -50,15 +50,15 @@ func (d dated) List(context.Context) (map[string][]lektordir.Ref, error) {
 	return maps.Clone(d.byFeed), nil
 }
 
-func (dated) Dates(_ context.Context, entries []catalog.Entry) ([]time.Time, bool) {
-	dates := make([]time.Time, len(entries))
+func (dated) Dates(_ context.Context, entries []catalog.Entry) ([]list.Date, bool) {
+	dates := make([]list.Date, len(entries))
 	for i, e := range entries {
 		r := e.Ref()
 		sum := 0
 		for _, c := range r.Feed + r.Unique {
 			sum = sum*7 + int(c)
 		}
-		dates[i] = time.Unix(int64(sum%50), 0)
+		dates[i] = list.DateOf(time.Unix(int64(sum%50), 0))
 	}
 	return dates, true
 }

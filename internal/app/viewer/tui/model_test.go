@@ -144,10 +144,10 @@ func (d *memory) Learn(context.Context, []catalog.Entry, func(string, int, int))
 	return nil
 }
 
-func (d *memory) Dates(ctx context.Context, entries []catalog.Entry) ([]time.Time, bool) {
-	dates := make([]time.Time, len(entries))
+func (d *memory) Dates(ctx context.Context, entries []catalog.Entry) ([]list.Date, bool) {
+	dates := make([]list.Date, len(entries))
 	for i, e := range entries {
-		dates[i] = e.Ref().Delivered()
+		dates[i] = list.DateOf(e.Ref().Delivered())
 	}
 	return dates, true
 }
@@ -721,14 +721,14 @@ type studious struct {
 	learnt chan struct{}
 }
 
-func (d studious) Dates(ctx context.Context, entries []catalog.Entry) ([]time.Time, bool) {
-	dates := make([]time.Time, len(entries))
+func (d studious) Dates(ctx context.Context, entries []catalog.Entry) ([]list.Date, bool) {
+	dates := make([]list.Date, len(entries))
 	for i, e := range entries {
 		r := e.Ref()
-		dates[i] = r.Delivered()
+		dates[i] = list.DateOf(r.Delivered())
 		select {
 		case <-d.learnt:
-			dates[i] = time.Unix(-r.Delivered().Unix(), 0)
+			dates[i] = list.DateOf(time.Unix(-r.Delivered().Unix(), 0))
 		default:
 		}
 	}

@@ -22,7 +22,7 @@ type waiting struct {
 	moved []lektordir.Ref // undo returns these
 }
 
-func (d *waiting) Dates(ctx context.Context, entries []catalog.Entry) ([]time.Time, bool) {
+func (d *waiting) Dates(ctx context.Context, entries []catalog.Entry) ([]list.Date, bool) {
 	if d.held.Load() && len(entries) > 0 {
 		<-ctx.Done()
 	}

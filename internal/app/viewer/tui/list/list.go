@@ -20,7 +20,7 @@ import (
 type Disk interface {
 	// Dates returns the dates of entries. If that would take long, or ctx ends first, the
 	// missing dates are the times of delivery, and whole is false.
-	Dates(ctx context.Context, entries []catalog.Entry) (dates []time.Time, whole bool)
+	Dates(ctx context.Context, entries []catalog.Entry) (dates []Date, whole bool)
 	// Learn reads the dates of entries, however long this takes, so that later calls of Dates
 	// return them at once. It may also update the index, and calls progress repeatedly.
 	Learn(ctx context.Context, entries []catalog.Entry, progress func(what string, done, total int)) error
@@ -518,7 +518,7 @@ func itemsOf(o *tree.Overview) []*Item {
 	var items []*Item
 	for _, e := range o.Newest {
 		if found, ok := feeds[e.Ref.Feed].Find(e.Ref.Unique); ok {
-			items = append(items, &Item{Entry: found, date: e.Date})
+			items = append(items, &Item{Entry: found, date: DateOf(e.Date)})
 		}
 	}
 	return items

@@ -24,7 +24,7 @@ func compareItems(a, b *Item, o tree.Order) int {
 		return c
 	}
 	// The names of most entries need no comparison.
-	if c = a.date.Compare(b.date); c == 0 {
+	if c = cmp.Compare(a.date, b.date); c == 0 {
 		c = cmp.Or(strings.Compare(a.Ref().Unique, b.Ref().Unique), strings.Compare(a.Feed.Hash, b.Feed.Hash))
 	}
 	if o.Down || o.By != "date" {

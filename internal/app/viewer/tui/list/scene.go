@@ -50,7 +50,7 @@ func (l *List) Scene(height int, date func(time.Time) string) Scene {
 	s.Top = l.Y
 	line := func(it *Item) EntryScene {
 		ref, title := l.Marks.Now(it.Ref()), l.Titles[it.ID()]
-		e := EntryScene{Ref: ref, Date: date(it.date), Title: "…", Known: title != nil,
+		e := EntryScene{Ref: ref, Date: date(it.date.Time()), Title: "…", Known: title != nil,
 			OtherFeedIn: l.Spec.Of.Kind != tree.FeedNode}
 		if title != nil {
 			e.Title = *title

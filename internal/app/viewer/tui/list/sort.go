@@ -15,9 +15,18 @@ import (
 // Item is an entry in a list. It is immutable.
 type Item struct {
 	catalog.Entry
-	date time.Time
+	date Date
 	text string // to sort by before the date; "" if the order is by date only
 }
+
+// Date is the date of an entry in microseconds of Unix time. A list has millions of them.
+type Date int64
+
+// DateOf returns the date of a time.
+func DateOf(t time.Time) Date { return Date(t.UnixMicro()) }
+
+// Time returns the time of a date.
+func (d Date) Time() time.Time { return time.UnixMicro(int64(d)).UTC() }
 
 // Spec specifies the entries of a list and their order.
 type Spec struct {
