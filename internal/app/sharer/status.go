@@ -224,9 +224,9 @@ func (s *itemSet) conflicts() (out []conflict) {
 		}
 		c := conflict{it: it, kind: kind, ours: describeItem(t, it)}
 		for _, k := range it.Conflicts {
-			c.by, c.when, c.other = k.By, k.When, "deleted"
-			if loser, err := k.Loser(it.ID); err == nil {
-				c.other = describeItem(t, loser)
+			head := k.Head()
+			if c.by, c.when, c.other = head.By, head.When, "deleted"; k.Content() != nil {
+				c.other = describeItem(t, k)
 			}
 			out = append(out, c)
 		}
@@ -370,11 +370,12 @@ func (s *itemSet) settled(it *feedsync.Item, which, peer string) (*feedsync.Item
 
 // loser returns the losing version of an item by an endpoint.
 func loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
-	var found []*feedsync.Conflict
+	var found []*feedsync.Item
 	var names []string
 	for _, c := range it.Conflicts {
-		names = append(names, cmp.Or(c.By, "(nobody)"))
-		if peer == "" || c.By == peer || strings.HasPrefix(c.By, peer) {
+		by := c.Head().By
+		names = append(names, cmp.Or(by, "(nobody)"))
+		if strings.HasPrefix(by, peer) {
 			found = append(found, c)
 		}
 	}
@@ -386,6 +387,9 @@ func loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
 	case len(found) > 1:
 		return nil, cmdline.Hint(fmt.Errorf("item %s has several other versions", it.ID), "choose one of: %s",
 			strings.Join(names, ", "))
+	case found[0].Content() == nil:
+		return nil, fmt.Errorf("item %s: its conflict by %s has no content", it.ID,
+			cmp.Or(found[0].Head().By, "nobody"))
 	}
-	return found[0].Loser(it.ID)
+	return found[0], nil
 }

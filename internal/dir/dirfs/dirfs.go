@@ -18,6 +18,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/files/workers"
 )
 
@@ -55,6 +56,8 @@ type Dir struct {
 	host   string // escaped
 	seq    atomic.Int64
 	shared func() bool // reports whether other machines may use it
+
+	Stamps stamp.Rule // decides whether a reading is whole, in tests that do not wait for the clock
 
 	// System calls, which tests replace to make them fail or wait.
 	Rename  func(from, to string) error

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/files/stamp"
 )
 
 // Listing holds the names of a feed's entries.
@@ -59,15 +62,19 @@ func (d *Dir) List(ctx context.Context, feed string, strict bool) (Listing, erro
 			}
 			pause = min(2*pause, strictPause)
 		}
-		read, change, err := d.readOnce(feed)
+		rule := d.Stamps
+		rule.Shared = d.shared()
+		reading := rule.Begin(unix.AT_FDCWD, nil, d.Join("new", feed), d.Join("cur", feed))
+		read, err := d.readOnce(feed)
+		whole := stamp.Whole(reading.End())
 		if agreed++; n == 0 || !sameEntries(last.Names, read.Names) {
 			agreed = 0
 		}
 		all, last = Listing{unite(all.Names, read.Names), read.Bad}, read
 		// Two readings miss the same entry only if it is renamed during both.
-		settled := agreed == 1 && change != changed || agreed == 2
+		settled := agreed == 1 && !reading.Changed || agreed == 2
 		switch {
-		case err != nil, !strict && (change == unchanged || settled || n+1 == mostReadings):
+		case err != nil, !strict && (whole || settled || n+1 == mostReadings):
 			return all, err
 		case strict && settled:
 			return read, nil
@@ -77,25 +84,11 @@ func (d *Dir) List(ctx context.Context, feed string, strict bool) (Listing, erro
 	}
 }
 
-// change says whether directories changed while they were read.
-type change uint8
-
-const (
-	unchanged      change = iota // no entry is missing
-	maybeUnchanged               // the mtime is the same, but too recent, or it may be cached
-	changed
-)
-
 // readOnce reads new/$feed and cur/$feed once. If a unique name is in both places, it keeps
 // the one in cur/.
-func (d *Dir) readOnce(feed string) (l Listing, c change, err error) {
+func (d *Dir) readOnce(feed string) (l Listing, err error) {
 	// new/ is read first: an entry that a viewer takes meanwhile is then seen twice, not missed.
-	var looks [2]look
-	for i, cur := range []bool{false, true} {
-		var lerr error
-		looks[i], lerr = d.lookInto(feed, cur, &l)
-		err = errors.Join(err, lerr)
-	}
+	err = errors.Join(d.readInto(feed, false, &l), d.readInto(feed, true, &l))
 	entryname.Sort(l.Names)
 	out := l.Names[:0]
 	for i, n := range l.Names {
@@ -105,69 +98,7 @@ func (d *Dir) readOnce(feed string) (l Listing, c change, err error) {
 		out = append(out, n)
 	}
 	l.Names = out
-	// Both are checked after both were read, because an entry may move from one to the other.
-	if d.shared() {
-		c = maybeUnchanged // mtimes may be cached
-	}
-	for _, l := range looks {
-		c = max(c, l.change())
-		l.close()
-	}
-	return l, c, err
-}
-
-// look is a directory that is being read.
-type look struct {
-	path  string
-	f     *os.File  // nil if the directory does not exist
-	mtime time.Time // before reading
-	sure  bool      // mtime is so old that any later change sets another mtime
-}
-
-// Two changes within one tick of a file system's clock have the same mtime. A tick is that of the
-// kernel, or two seconds on old file systems.
-const (
-	fineTick   = 10 * time.Millisecond
-	coarseTick = 2*time.Second + fineTick
-)
-
-// begin records the directory's mtime.
-func (l *look) begin() {
-	now := time.Now() // not Options.Now, because the real clock stamps files
-	fi, err := l.f.Stat()
-	if err != nil {
-		return
-	}
-	l.mtime = fi.ModTime()
-	tick := fineTick
-	if l.mtime.Nanosecond() == 0 {
-		tick = coarseTick
-	}
-	l.sure = now.Sub(l.mtime) > tick
-}
-
-// change compares the directory's mtime with that of begin.
-func (l *look) change() change {
-	same := false
-	if l.f == nil {
-		_, err := Lstat(l.path)
-		same = isNotExist(err)
-	} else if fi, err := l.f.Stat(); err == nil {
-		same = fi.ModTime().Equal(l.mtime)
-	}
-	switch {
-	case !same:
-		return changed
-	case !l.sure:
-		return maybeUnchanged
-	}
-	return unchanged
-}
-
-func (l *look) close() {
-	if l.f != nil {
-		l.f.Close()
-	}
+	return l, err
 }
 
 // sameEntries reports whether two readings have the same entries; their places and flags may
@@ -198,31 +129,28 @@ func unite(earlier, last []entryname.Name) []entryname.Name {
 // ReadPlace reads new/$feed or cur/$feed once, and returns its entries unsorted.
 func (d *Dir) ReadPlace(feed string, cur bool) (Listing, error) {
 	var l Listing
-	look, err := d.lookInto(feed, cur, &l)
-	look.close()
+	err := d.readInto(feed, cur, &l)
 	return l, err
 }
 
-// lookInto reads new/$feed or cur/$feed once, and adds its entries to l. The caller must close
-// the look.
-func (d *Dir) lookInto(feed string, cur bool, l *Listing) (look, error) {
+// readInto reads new/$feed or cur/$feed once, and adds its entries to l.
+func (d *Dir) readInto(feed string, cur bool, l *Listing) error {
 	rel := "new/" + feed
 	if cur {
 		rel = "cur/" + feed
 	}
-	at := look{path: d.Join(rel)}
-	f, err := open(at.path)
-	if err != nil {
-		if isNotExist(err) {
-			at.sure, err = true, nil
-		}
-		return at, err
+	path := d.Join(rel)
+	f, err := open(path)
+	if isNotExist(err) {
+		return nil
 	}
-	at.f = f
-	at.begin()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	ents, err := d.ReadDir(f)
 	if isNotExist(err) {
-		at.sure, err = false, nil // removed while it was read
+		err = nil // removed while it was read
 	}
 	l.Names = slices.Grow(l.Names, len(ents))
 	for _, e := range ents {
@@ -239,11 +167,11 @@ func (d *Dir) lookInto(feed string, cur bool, l *Listing) (look, error) {
 			continue
 		}
 		if !entryname.Timed(n.Unique) {
-			n.Mtime = Mtime(at.path+"/"+base, n.Unique)
+			n.Mtime = Mtime(path+"/"+base, n.Unique)
 		}
 		l.Names = append(l.Names, n)
 	}
-	return at, err
+	return err
 }
 
 // Mtime returns the mtime of an entry's directory, in seconds since 1970, if its unique name has

@@ -161,10 +161,10 @@ type Journal struct {
 	byIdentity, byLineage, byKey, byName index
 }
 
-// index finds lines by a hash. It is a hash table; lines with the same hash are linked lists.
+// index finds lines by a hash.
 type index struct {
-	heads  []int32 // by hash: 1 + the number of the last line, or 0
-	before []int32 // by line: 1 + the number of the previous line with that hash, or 0
+	last   map[uint64]int32 // by hash: 1 + the number of the last line
+	before []int32          // by line: 1 + the number of the previous line with that hash, or 0
 }
 
 // Read reads a journal. If the file does not exist, the journal is empty. A line with a wrong
@@ -270,7 +270,7 @@ func hash(parts ...[]byte) uint64 {
 			h = (h ^ binary.LittleEndian.Uint64(p)) * 0x9e3779b97f4a7c15
 		}
 	}
-	return h ^ h>>32
+	return h
 }
 
 func hashOfIdentity(l []byte) uint64 { id, _, _, _, _ := fields(l); return hash(id) }
@@ -306,19 +306,13 @@ func hashOfLineage(l []byte) uint64 {
 
 // fill builds an index if it is empty. The function of returns the hash of a line.
 func (j *Journal) fill(x *index, of func(line []byte) uint64) {
-	if x.heads != nil {
+	if x.last != nil {
 		return
 	}
-	size := 1
-	for size < 2*len(j.ends) {
-		size *= 2
-	}
-	*x = index{heads: make([]int32, size), before: make([]int32, len(j.ends))}
-	begin := 0
-	for i, end := range j.ends {
-		head := &x.heads[of(j.data[begin:end-1])&uint64(size-1)]
-		x.before[i], *head = *head, int32(i+1)
-		begin = end
+	*x = index{make(map[uint64]int32, len(j.ends)), make([]int32, len(j.ends))}
+	for i := range j.ends {
+		h := of(j.line(i))
+		x.before[i], x.last[h] = x.last[h], int32(i+1)
 	}
 }
 
@@ -327,7 +321,7 @@ func (j *Journal) fill(x *index, of func(line []byte) uint64) {
 func (j *Journal) find(x *index, of func(line []byte) uint64, h uint64, is func(Record) bool) []Record {
 	j.fill(x, of)
 	var found []Record
-	for i := x.heads[h&uint64(len(x.heads)-1)]; i > 0; i = x.before[i-1] {
+	for i := x.last[h]; i > 0; i = x.before[i-1] {
 		if r, ok := j.at(int(i - 1)); ok && is(r) {
 			found = append(found, r)
 		}

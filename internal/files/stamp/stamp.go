@@ -109,6 +109,8 @@ func (m Moment) Reliable(t Times) bool {
 type Reading struct {
 	// Before has the stamp of each path as it was before the reading.
 	Before []Stamp
+	// Changed reports, after End, whether a path looked different then.
+	Changed bool
 
 	then  Moment
 	times []Times
@@ -144,6 +146,7 @@ func (b *Reading) End() []Stamp {
 	kept := make([]Stamp, len(b.paths))
 	for i, path := range b.paths {
 		after, _ := LookAgain(b.at, path, b.Before[i])
+		b.Changed = b.Changed || after != b.Before[i]
 		if after == b.Before[i] && !b.then.rule.Shared && (after == Absent || b.then.Reliable(b.times[i])) {
 			kept[i] = after
 		}

@@ -17,7 +17,7 @@ func TestTwoUpdatesInOneSecond(t *testing.T) {
 		t.Error("the winner has only one of two equal updates, but there is no conflict")
 	}
 	out := Merge(loser, winner, Rules{})
-	if !out.Item.Conflict || len(out.Item.Conflicts) != 1 || out.Item.Conflicts[0].By != "x" {
+	if !out.Item.Conflict || len(out.Item.Conflicts) != 1 || out.Item.Conflicts[0].Head().By != "x" {
 		t.Fatalf("the conflict of an endpoint with two updates in a second: %+v", out.Item)
 	}
 	// When the conflict is merged again, it is neither settled nor duplicated.
@@ -62,7 +62,7 @@ func TestLimitsOfAnItem(t *testing.T) {
 		`<item><title>plain</title></item>`+
 		`</channel></rss>`)
 	a := d.Item("a")
-	if a == nil || len(a.History) != 1+KeepUpdates || len(a.Conflicts) != MaxConflicts || a.Conflicts[MaxConflicts-1].By != "c0999" {
+	if a == nil || len(a.History) != 1+KeepUpdates || len(a.Conflicts) != MaxConflicts || a.Conflicts[MaxConflicts-1].Head().By != "c0999" {
 		t.Fatalf("%+v", a)
 	}
 	if n := len(d.Bytes()); n > 100_000 {

@@ -59,7 +59,7 @@ func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) 
 func (it *Item) Moment(now time.Time, by string) time.Time {
 	known := slices.Concat(it.History, it.Settled)
 	for _, c := range it.Conflicts {
-		known = append(append(known, c.Update), c.Updates...)
+		known = append(known, c.History...)
 	}
 	u := Update{seconds(now), by}
 	for slices.Contains(known, u) {
@@ -84,9 +84,9 @@ func (it *Item) Resolve(content []byte, deleted bool, when time.Time, by string)
 	var heads []Update
 	all, stale := slices.Concat(it.History, it.Settled), false
 	for _, c := range it.Conflicts {
-		heads = append(heads, c.Update)
-		all = union(all, append([]Update{c.Update}, c.Updates...))
-		stale = stale || len(c.Updates) > 0
+		heads = append(heads, c.Head())
+		all = union(all, c.History)
+		stale = stale || len(c.History) > 1
 	}
 	newest := func(a, b Update) int { return b.compare(a) }
 	slices.SortFunc(heads, newest)
@@ -194,8 +194,8 @@ func (r Rules) equal(a, b *Item) bool {
 func sameContent(a, b *Item) bool { return a.Parent == b.Parent && bytes.Equal(a.content, b.content) }
 
 // weight returns the text that decides between versions with equal keys.
-func weight(deleted bool, content []byte, parent string) string {
-	return fmt.Sprint(deleted) + "\x00" + string(content) + "\x00" + parent
+func (it *Item) weight() string {
+	return fmt.Sprint(it.Deleted) + "\x00" + string(it.content) + "\x00" + it.Parent
 }
 
 // Merge merges an incoming item with the local one of the same id (section 4.4).
@@ -215,7 +215,7 @@ func Merge(local, incoming *Item, r Rules) MergeResult {
 	out := MergeResult{Item: winner, Incoming: winner == incoming, Detected: detected}
 	if r.Strict {
 		if detected {
-			out.Item = winner.with(reduce(append(slices.Clone(winner.Conflicts), loser.asConflict())), true)
+			out.Item = winner.with(reduce(append(slices.Clone(winner.Conflicts), loser.asLoser())), true)
 		}
 		return out
 	}
@@ -252,8 +252,7 @@ func mergeTie(local, incoming *Item, r Rules) MergeResult {
 		return out // true for nearly all items of nearly all documents
 	}
 	winner, loser := local, incoming
-	if !same && weight(incoming.Deleted, incoming.content, incoming.Parent) > weight(local.Deleted, local.content,
-		local.Parent) {
+	if !same && incoming.weight() > local.weight() {
 		winner, loser = incoming, local
 	}
 	out.Incoming = winner == incoming
@@ -263,8 +262,8 @@ func mergeTie(local, incoming *Item, r Rules) MergeResult {
 }
 
 // with returns the item with other conflicts.
-func (it *Item) with(conflicts []*Conflict, flag bool) *Item {
-	same := func(a, b *Conflict) bool { return a == b || compareConflicts(a, b) == 0 }
+func (it *Item) with(conflicts []*Item, flag bool) *Item {
+	same := func(a, b *Item) bool { return a == b || compareConflicts(a, b) == 0 }
 	if flag == it.Conflict && slices.EqualFunc(conflicts, it.Conflicts, same) {
 		return it
 	}
@@ -273,10 +272,14 @@ func (it *Item) with(conflicts []*Conflict, flag bool) *Item {
 	return next
 }
 
-// asConflict returns the item in the form of a conflict of another item (section 5.2).
-func (it *Item) asConflict() *Conflict {
-	return &Conflict{Version: it.Version, Update: it.Head(), Updates: it.earlierUpdates(), Deleted: it.Deleted,
-		Parent: it.Parent, content: it.content, notes: it.notes()}
+// asLoser returns the item in the form of a conflict of another item (section 5.2).
+func (it *Item) asLoser() *Item {
+	lost := &Item{ID: it.ID, Version: it.Version, Deleted: it.Deleted, Parent: it.Parent, History: it.History,
+		content: it.content}
+	if it.extra != nil {
+		lost.extra = &extra{updates: it.extra.updates}
+	}
+	return lost
 }
 
 // unite returns the winner with the conflicts of both items, and with the loser if the two
@@ -285,22 +288,15 @@ func (it *Item) asConflict() *Conflict {
 func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 	all := slices.Concat(it.Conflicts, loser.Conflicts)
 	if detected {
-		all = append(all, loser.asConflict())
+		all = append(all, loser.asLoser())
 	}
 	known := slices.Clone(all)
-	all = slices.DeleteFunc(all, func(c *Conflict) bool {
-		times := 1 + count(c.Updates, c.Update)
-		if count(it.earlierUpdates(), c.Update) >= times {
-			return true
-		}
-		for _, o := range known {
-			// Conflicts of one endpoint are ordered by age, see reduce.
-			if o.By != c.By && count(o.Updates, c.Update) >= times {
-				return true
-			}
-		}
-		lost, err := c.Loser(it.ID)
-		return err == nil && r.equal(it, lost)
+	all = slices.DeleteFunc(all, func(c *Item) bool {
+		times := count(c.History, c.Head())
+		knows := func(o *Item) bool { return count(o.earlierUpdates(), c.Head()) >= times }
+		// Conflicts of one endpoint are ordered by age, see reduce.
+		return knows(it) || c.content != nil && r.equal(it, c) ||
+			slices.ContainsFunc(known, func(o *Item) bool { return o.Head().By != c.Head().By && knows(o) })
 	})
 	// Some endpoints write the flag without an sx:conflict.
 	flagOnly := it.Conflict && len(it.Conflicts) == 0 || loser.Conflict && len(loser.Conflicts) == 0
@@ -327,34 +323,26 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 }
 
 // compareConflicts orders the conflicts of one endpoint by age (section 5.2).
-func compareConflicts(a, b *Conflict) int {
-	if c := cmp.Or(strings.Compare(a.By, b.By), cmp.Compare(a.Version, b.Version), a.When.Compare(b.When)); c != 0 {
+func compareConflicts(a, b *Item) int {
+	x, y := a.Head(), b.Head()
+	if c := cmp.Or(strings.Compare(x.By, y.By), cmp.Compare(a.Version, b.Version), x.When.Compare(y.When)); c != 0 {
 		return c
 	}
-	return strings.Compare(weight(a.Deleted, a.content, a.Parent), weight(b.Deleted, b.content, b.Parent))
+	return strings.Compare(a.weight(), b.weight())
 }
 
 // reduce keeps the latest conflict of each endpoint, and one without an endpoint (section
 // 5.2). If these are more than MaxConflicts, it keeps the last ones in the order of
 // compareConflicts.
-func reduce(all []*Conflict) []*Conflict {
+func reduce(all []*Item) []*Item {
 	slices.SortStableFunc(all, compareConflicts)
-	var out []*Conflict
+	var out []*Item
 	for _, c := range all {
-		if n := len(out); n > 0 && out[n-1].By == c.By {
+		if n := len(out); n > 0 && out[n-1].Head().By == c.Head().By {
 			out[n-1] = c
 			continue
 		}
 		out = append(out, c)
 	}
 	return out[max(0, len(out)-MaxConflicts):]
-}
-
-// Loser returns the losing version as an item, for [Item.Resolve].
-func (c *Conflict) Loser(id string) (*Item, error) {
-	if c.content == nil {
-		return nil, fmt.Errorf("item %s: its conflict by %s has no content", brief(id), cmp.Or(c.By, "nobody"))
-	}
-	return &Item{ID: id, Version: c.Version, Deleted: c.Deleted, Parent: c.Parent,
-		History: append([]Update{c.Update}, c.Updates...), content: c.content}, nil
 }

@@ -124,7 +124,7 @@ func TestConflictDetection(t *testing.T) {
 				if want {
 					k := out.Item.Conflicts[0]
 					// Section 5.2: it duplicates the loser's history.
-					if k.Update != l.Head() || k.Version != l.Version || !strings.Contains(string(k.Content()), "loser") {
+					if k.Head() != l.Head() || k.Version != l.Version || !strings.Contains(string(k.Content()), "loser") {
 						t.Errorf("%s: the conflict is %+v %s", c.name, k, k.Content())
 					}
 				} else if out.Item != w {
@@ -160,8 +160,8 @@ func TestNoEditIsLost(t *testing.T) {
 				edited := map[string]bool{titleOf(it): true}
 				for _, c := range it.Conflicts {
 					title := "-"
-					if loser, err := c.Loser("x"); err == nil && !loser.Deleted {
-						title = titleOf(loser)
+					if !c.Deleted {
+						title = titleOf(c)
 					}
 					if title == titleOf(edits[0]) {
 						t.Fatalf("%s, in the order %d: %d has a conflict between equal contents", titles, order, n)
@@ -256,7 +256,7 @@ func TestConflictsOfOthers(t *testing.T) {
 		}
 	}
 	winner, loser := item(t, 2, "bbb", "2a 1a"), item(t, 2, "aaa", "2a 1a")
-	loser = loser.with([]*Conflict{winner.asConflict()}, true)
+	loser = loser.with([]*Item{winner.asLoser()}, true)
 	for _, pair := range [][2]*Item{{winner, loser}, {loser, winner}} {
 		out := Merge(pair[0], pair[1], Rules{})
 		if titleOf(out.Item) != "bbb" || len(out.Item.Conflicts) != 1 || !strings.Contains(string(out.Item.Conflicts[0].Content()), "aaa") {
@@ -267,19 +267,19 @@ func TestConflictsOfOthers(t *testing.T) {
 
 // Section 5.2: an item keeps one conflict of each endpoint.
 func TestOneConflictPerEndpoint(t *testing.T) {
-	conflict := func(version uint64, s string) *Conflict {
-		return &Conflict{Version: version, Update: u(s), content: []byte("<item/>")}
+	conflict := func(version uint64, s string) *Item {
+		return &Item{Version: version, History: []Update{u(s)}, content: []byte("<item/>")}
 	}
-	for _, c := range []struct{ in, want []*Conflict }{
-		{[]*Conflict{conflict(2, "1a"), conflict(3, "1a")}, []*Conflict{conflict(3, "1a")}},
-		{[]*Conflict{conflict(3, "1a"), conflict(2, "5a")}, []*Conflict{conflict(3, "1a")}},
-		{[]*Conflict{conflict(2, "1a"), conflict(2, "1b")}, []*Conflict{conflict(2, "1a"), conflict(2, "1b")}},
-		{[]*Conflict{conflict(2, "1."), conflict(3, "0.")}, []*Conflict{conflict(3, "0.")}},
-		{[]*Conflict{conflict(2, "5."), conflict(2, "1.")}, []*Conflict{conflict(2, "5.")}},
+	for _, c := range []struct{ in, want []*Item }{
+		{[]*Item{conflict(2, "1a"), conflict(3, "1a")}, []*Item{conflict(3, "1a")}},
+		{[]*Item{conflict(3, "1a"), conflict(2, "5a")}, []*Item{conflict(3, "1a")}},
+		{[]*Item{conflict(2, "1a"), conflict(2, "1b")}, []*Item{conflict(2, "1a"), conflict(2, "1b")}},
+		{[]*Item{conflict(2, "1."), conflict(3, "0.")}, []*Item{conflict(3, "0.")}},
+		{[]*Item{conflict(2, "5."), conflict(2, "1.")}, []*Item{conflict(2, "5.")}},
 	} {
 		for range 2 {
 			got := reduce(slices.Clone(c.in))
-			if !slices.EqualFunc(got, c.want, func(a, b *Conflict) bool { return a.Version == b.Version && a.Update == b.Update }) {
+			if !slices.EqualFunc(got, c.want, func(a, b *Item) bool { return a.Version == b.Version && a.Head() == b.Head() }) {
 				t.Errorf("%v is reduced to %v", c.in, got)
 			}
 			slices.Reverse(c.in)
@@ -339,9 +339,9 @@ func TestLoser(t *testing.T) {
 		if len(it.Conflicts) != 1 || it.Parent != "" {
 			t.Fatalf("deleted %v: %+v", deleted, it)
 		}
-		loser, err := it.Conflicts[0].Loser("c")
-		if err != nil || loser.Parent != "a" || loser.Deleted != deleted || loser.Value("", "text") != "moved" || !slices.Equal(loser.History, moved.History) || loser.Version != 2 {
-			t.Errorf("deleted %v: %+v, %v", deleted, loser, err)
+		loser := it.Conflicts[0]
+		if loser.ID != "c" || loser.Parent != "a" || loser.Deleted != deleted || loser.Value("", "text") != "moved" || !slices.Equal(loser.History, moved.History) || loser.Version != 2 {
+			t.Errorf("deleted %v: %+v", deleted, loser)
 		}
 	}
 }
@@ -353,7 +353,7 @@ func TestMoment(t *testing.T) {
 	it := item(t, 3, "w", "5a 2b 1a")
 	it.Settled = []Update{u("6a")}
 	lost := item(t, 3, "l", "3c 7a")
-	it.Conflicts = []*Conflict{lost.asConflict()}
+	it.Conflicts = []*Item{lost.asLoser()}
 	for _, c := range []struct {
 		now  int
 		by   string
@@ -393,9 +393,9 @@ func TestResolve(t *testing.T) {
 	if len(both.Conflicts) != 1 || titleOf(both) != "b2" {
 		t.Fatalf("%+v", both)
 	}
-	loser, err := both.Conflicts[0].Loser("x")
-	if err != nil || titleOf(loser) != "a2" {
-		t.Fatalf("%v, %v", loser, err)
+	loser := both.Conflicts[0]
+	if titleOf(loser) != "a2" {
+		t.Fatalf("%v", loser)
 	}
 	done, err := both.Resolve(loser.Content(), false, u("5c").When, "c")
 	if err != nil {
@@ -414,7 +414,7 @@ func TestResolve(t *testing.T) {
 	// An edit that the resolution did not know is in conflict with it. The resolved conflict
 	// does not return with this edit.
 	c := Merge(edit(both, "c", "6d").with(both.Conflicts, true), done, Rules{})
-	if !c.Detected || len(c.Item.Conflicts) != 1 || c.Item.Conflicts[0].Update == a2.Head() {
+	if !c.Detected || len(c.Item.Conflicts) != 1 || c.Item.Conflicts[0].Head() == a2.Head() {
 		t.Errorf("%+v", c.Item)
 	}
 }

@@ -99,20 +99,6 @@ func (u Update) compare(o Update) int {
 	return cmp.Or(u.When.Compare(o.When), strings.Compare(u.By, o.By))
 }
 
-// Conflict is an edit that lost against another (section 5.2).
-type Conflict struct {
-	Version uint64
-	Update
-	// Updates are the earlier updates, newest first. They show that a resolution of the
-	// conflict knew them.
-	Updates []Update
-	Deleted bool          // the loser is a deletion
-	Parent  string        // OPML: id of the parent; "" for the body
-	content []byte        // element of the loser
-	rest    rest          // unknown parts of the sx:conflict
-	notes   []updateExtra // unknown parts of its updates
-}
-
 // Item is an item of a document (section 2.3).
 type Item struct {
 	ID       string
@@ -121,8 +107,10 @@ type Item struct {
 	Conflict bool
 	// History has the last update first, then the earlier ones that were kept.
 	History []Update
-	// Conflicts are the unresolved losers, in no particular order.
-	Conflicts []*Conflict
+	// Conflicts are the unresolved losers (section 5.2), in no particular order. A loser's
+	// earlier updates show that a resolution of the conflict knew them. It has no content if
+	// its sx:conflict has none.
+	Conflicts []*Item
 	// Settled are edits that lost without a conflict, because they meant the same. The next
 	// edit adds them to its history, so that their old copies do not conflict with it.
 	Settled []Update
@@ -146,14 +134,6 @@ const (
 	elsewhere                 // elsewhere, because the parent is missing or in a cycle
 	cycleRoot                 // at the root, because it would be inside itself; written as a conflict
 )
-
-// notes returns the unknown parts of the item's updates.
-func (it *Item) notes() []updateExtra {
-	if it.extra == nil {
-		return nil
-	}
-	return it.extra.updates
-}
 
 // Head returns the last update.
 func (it *Item) Head() Update {
@@ -181,8 +161,8 @@ func (it *Item) Blank(content []byte) (*Item, error) {
 	next, err := it.Recast(content)
 	next.Conflicts = nil
 	for _, c := range it.Conflicts {
-		next.Conflicts = append(next.Conflicts, &Conflict{Version: c.Version, Update: c.Update, Deleted: c.Deleted,
-			content: next.content})
+		next.Conflicts = append(next.Conflicts, &Item{ID: c.ID, Version: c.Version, Deleted: c.Deleted,
+			History: c.History[:1], content: next.content})
 	}
 	return next, err
 }
@@ -216,9 +196,6 @@ func (it *Item) PutContent(content []byte) error {
 // Content returns the element without its sx:sync and inner items. The prefixes sx and
 // lektor are bound at the root of each document.
 func (it *Item) Content() []byte { return it.content }
-
-// Content returns the element of the losing version.
-func (c *Conflict) Content() []byte { return c.content }
 
 // Canonical returns content in canonical form, "" if it cannot be parsed. Contents with the
 // same meaning have the same form.

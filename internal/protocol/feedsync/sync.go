@@ -118,9 +118,7 @@ func (s *syncer) sync(it *Item, e *element) {
 	if len(it.Conflicts) > MaxConflicts {
 		it.Conflicts = reduce(it.Conflicts)
 	}
-	if !x.sync.empty() || !x.history.empty() || len(x.updates) > 0 {
-		it.extra = &x
-	}
+	it.setUnknown(&x)
 }
 
 // child parses an element in an sx:sync.
@@ -143,6 +141,24 @@ func (s *syncer) child(it *Item, x *extra, k node) {
 	}
 }
 
+// addUpdate adds an earlier update, and its unknown parts to x.
+func (it *Item) addUpdate(x *extra, u Update, unknown rest) {
+	if len(it.History) > KeepUpdates {
+		return
+	}
+	it.History = append(it.History, u)
+	if !unknown.empty() {
+		x.updates = append(x.updates, updateExtra{u, unknown})
+	}
+}
+
+// setUnknown sets the unknown parts of the item.
+func (it *Item) setUnknown(x *extra) {
+	if !x.sync.empty() || !x.history.empty() || len(x.updates) > 0 {
+		it.extra = x
+	}
+}
+
 func (s *syncer) history(it *Item, x *extra, e *element) {
 	if it.History != nil {
 		s.setBad("it has two sx:history")
@@ -157,23 +173,17 @@ func (s *syncer) history(it *Item, x *extra, e *element) {
 			x.history.kids = append(x.history.kids, k)
 		default:
 			u, other := s.update(k.element, "update")
-			if len(it.History) > KeepUpdates {
-				continue
-			}
-			it.History = append(it.History, u)
-			if n := (updateExtra{u, rest{other, k.kids}}); !n.empty() {
-				x.updates = append(x.updates, n)
-			}
+			it.addUpdate(x, u, rest{other, k.kids})
 		}
 	}
 }
 
 // conflict parses an sx:conflict.
 func (s *syncer) conflict(it *Item, e *element) {
-	c := &Conflict{}
+	c, x := &Item{ID: it.ID}, &extra{}
 	version := ""
-	var other []xml.Attr
-	c.Update, other = s.update(e, "conflict")
+	u, other := s.update(e, "conflict")
+	c.History = []Update{u}
 	for _, a := range other {
 		switch a.Name {
 		case xml.Name{Local: "version"}:
@@ -183,7 +193,7 @@ func (s *syncer) conflict(it *Item, e *element) {
 		case xml.Name{Space: LektorNamespace, Local: "parent"}:
 			c.Parent = a.Value
 		default:
-			c.rest.attrs = append(c.rest.attrs, a)
+			x.sync.attrs = append(x.sync.attrs, a)
 		}
 	}
 	ok := false
@@ -196,11 +206,8 @@ func (s *syncer) conflict(it *Item, e *element) {
 		case k.element == nil:
 		case k.is(Namespace, "update"):
 			quiet := &syncer{}
-			if u, other := quiet.update(k.element, "update"); quiet.bad == "" && len(c.Updates) < KeepUpdates {
-				c.Updates = append(c.Updates, u)
-				if n := (updateExtra{u, rest{other, k.kids}}); !n.empty() {
-					c.notes = append(c.notes, n)
-				}
+			if u, other := quiet.update(k.element, "update"); quiet.bad == "" {
+				c.addUpdate(x, u, rest{other, k.kids})
 			}
 		case c.content == nil:
 			k.tidy(true)
@@ -209,12 +216,13 @@ func (s *syncer) conflict(it *Item, e *element) {
 		default:
 			raw := k.append(nil)
 			size += len(raw)
-			c.rest.kids = append(c.rest.kids, node{raw: raw})
+			x.sync.kids = append(x.sync.kids, node{raw: raw})
 		}
 	}
 	if size > 2*MaxContent {
 		return
 	}
+	c.setUnknown(x)
 	if it.Conflicts = append(it.Conflicts, c); len(it.Conflicts) > 2*MaxConflicts {
 		it.Conflicts = reduce(it.Conflicts)
 	}

@@ -3,6 +3,7 @@ package feedsync
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -48,10 +49,7 @@ func (e *element) addUpdates(list []Update, notes []updateExtra) {
 
 // syncElement returns the sx:sync of an item.
 func (it *Item) syncElement() *element {
-	var x extra
-	if it.extra != nil {
-		x = *it.extra
-	}
+	x := cmp.Or(it.extra, &extra{})
 	e := sx("sync").with("id", it.ID).with("version", strconv.FormatUint(it.Version, 10))
 	if it.Deleted {
 		e.with("deleted", "true")
@@ -66,7 +64,7 @@ func (it *Item) syncElement() *element {
 	if len(it.Conflicts) > 0 {
 		list := sx("conflicts")
 		for _, c := range it.Conflicts {
-			list.add(c.element())
+			list.add(c.conflictElement())
 		}
 		e.add(list)
 	}
@@ -77,8 +75,10 @@ func (it *Item) syncElement() *element {
 	return e
 }
 
-func (c *Conflict) element() *element {
-	e := c.Update.element(sx("conflict")).with("version", strconv.FormatUint(c.Version, 10))
+// conflictElement returns the sx:conflict of a loser.
+func (c *Item) conflictElement() *element {
+	x := cmp.Or(c.extra, &extra{})
+	e := c.Head().element(sx("conflict")).with("version", strconv.FormatUint(c.Version, 10))
 	if c.Parent != "" {
 		e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Space: LektorNamespace, Local: "parent"}, Value: c.Parent})
 	}
@@ -88,8 +88,8 @@ func (c *Conflict) element() *element {
 	if c.content != nil {
 		e.kids = append(e.kids, node{raw: c.content})
 	}
-	e.addUpdates(c.Updates, c.notes)
-	e.put(c.rest)
+	e.addUpdates(c.earlierUpdates(), x.updates)
+	e.put(x.sync)
 	return e
 }
 

@@ -20,7 +20,7 @@ import (
 // unless a query says otherwise; Translate leaves this to the viewer.
 func Translate(expr string) (string, error) {
 	p := &expression{rest: expr}
-	text, _, err := p.all()
+	text, err := p.all()
 	if err == nil && strings.TrimSpace(p.rest) != "" {
 		err = fmt.Errorf("%q is not understood", p.rest)
 	}
@@ -49,63 +49,64 @@ func (p *expression) next(token string) []string {
 }
 
 // all reads comparisons with "and" and "or" between them. As in newsboat, both have the same
-// precedence and group to the right. or is set if the outermost operator is "or".
-func (p *expression) all() (text string, or bool, err error) {
+// precedence and group to the right.
+func (p *expression) all() (string, error) {
 	if p.depth++; p.depth > 100 {
-		return "", false, errors.New("it is nested too deeply")
+		return "", errors.New("it is nested too deeply")
 	}
 	defer func() { p.depth-- }()
-	text, or, err = p.one()
-	if err != nil {
-		return "", false, err
-	}
+	text, err := p.one()
 	op := p.next(`(and|or)\b`)
-	if op == nil {
-		return text, or, nil
+	if err != nil || op == nil {
+		return text, err
 	}
-	right, rightOr, err := p.all()
+	right, err := p.all()
 	if op[1] == "or" {
-		return text + " or " + right, true, err
+		return text + " or " + right, err
 	}
-	return group(text, or) + " " + group(right, rightOr), false, err
+	return group(text, " or ") + " " + group(right, " or "), err
 }
 
-func group(text string, or bool) string {
-	if or {
+// group puts terms into parentheses if they may have a separator between them.
+func group(text, separator string) string {
+	if strings.Contains(text, separator) {
 		return "(" + text + ")"
 	}
 	return text
 }
 
 // one reads a comparison or an expression in parentheses.
-func (p *expression) one() (text string, or bool, err error) {
+func (p *expression) one() (string, error) {
 	if p.next(`\(`) != nil {
-		text, or, err = p.all()
+		text, err := p.all()
 		if err == nil && p.next(`\)`) == nil {
 			err = errors.New("a parenthesis is not closed")
 		}
-		return text, or, err
+		return text, err
 	}
 	c := p.next(`(\w+)\s*(==?|!=|[=!]~|[<>]=?|!?#|between\b)\s*` +
 		`(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([\w:-]+))`)
 	if c == nil {
-		return "", false, fmt.Errorf("%q is not understood", p.rest)
+		return "", fmt.Errorf("%q is not understood", p.rest)
 	}
 	op, negated := strings.CutPrefix(c[2], "!")
 	op = strings.NewReplacer("==", "=", "=~", "~").Replace(op)
 	value := strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(c[3]) +
 		strings.NewReplacer(`\\`, `\`, `\'`, `'`).Replace(c[4]) + c[5]
-	text, err = comparison(c[1], op, value, negated)
-	if err != nil {
-		return "", false, fmt.Errorf("%s: %w", strings.TrimSpace(c[0]), err)
-	}
+	text, err := comparison(c[1], op, value)
 	switch rest, not := strings.CutPrefix(text, "not:"); {
-	case !negated || c[1] == "unread":
-		return text, false, nil
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", strings.TrimSpace(c[0]), err)
+	case !negated:
+		return text, nil
 	case not:
-		return rest, false, nil
+		return rest, nil
+	case text == "is:read":
+		return "is:unread", nil
+	case text == "is:unread":
+		return "is:read", nil
 	}
-	return "not:" + text, false, nil
+	return "not:" + group(group(text, " since:"), " or "), nil
 }
 
 // texts has the key in lektor-query(7) of each attribute that is text, and its name behind "has:".
@@ -115,16 +116,12 @@ var texts = map[string]struct{ key, has string }{
 	"enclosure_type": {"", "enclosure"},
 }
 
-// comparison returns the term for a comparison, which the caller negates unless the attribute is
-// unread. The operator is =, ~, #, <, <=, >, >= or between.
-func comparison(attribute, op, value string, negated bool) (term string, err error) {
+// comparison returns the terms for a comparison. The operator is =, ~, #, <, <=, >, >= or between.
+func comparison(attribute, op, value string) (term string, err error) {
 	switch attribute {
 	case "unread":
-		if op == "=" && (value == "yes" || value == "no") {
-			term = "is:unread"
-			if negated == (value == "yes") {
-				term = "is:read"
-			}
+		if op == "=" {
+			term = map[string]string{"yes": "is:unread", "no": "is:read"}[value]
 		}
 	case "tags":
 		if op == "#" {
@@ -135,11 +132,9 @@ func comparison(attribute, op, value string, negated bool) (term string, err err
 			term = "feed:" + quote(value)
 		}
 	case "flags":
-		term = flag(op, value)
+		term, err = flag(op, strings.ToLower(value))
 	case "age":
-		if term = age(op, value); negated && strings.Contains(term, " ") {
-			term = "(" + term + ")"
-		}
+		term = age(op, value)
 	default:
 		term, err = textual(attribute, op, value)
 	}
@@ -149,16 +144,19 @@ func comparison(attribute, op, value string, negated bool) (term string, err err
 	return term, err
 }
 
-// flag returns the term for a comparison of flags with one letter, "" if there is none.
-func flag(op, value string) string {
+// flag returns the terms for a comparison of flags with one letter, "" if there are none. In newsboat,
+// the flags of an entry are one word, which # compares as a whole, and regular expressions ignore case.
+func flag(op, letter string) (string, error) {
 	switch {
-	case op != "#" && op != "~" || len(value) != 1:
-	case value == "F":
-		return "is:flagged"
-	case value[0] >= 'a' && value[0] <= 'z':
-		return "flag:" + value
+	case len(letter) != 1 || letter < "a" || letter > "z":
+	case op == "#" || op == "=":
+		return "", fmt.Errorf("it asks for entries with this flag and no other; in lektor-query(7), flag:%s asks for all with it", letter)
+	case op == "~" && letter == "f":
+		return "flag:f or is:flagged", nil
+	case op == "~":
+		return "flag:" + letter, nil
 	}
-	return ""
+	return "", nil
 }
 
 // textual returns the term for a comparison of a text, "" if there is none.
