@@ -106,8 +106,13 @@ func (l Elements) Named(name string) iter.Seq2[*Element, Elements] {
 	}
 }
 
-// LiveItem is the name of the element that only an entry has that is broadcast live.
-const LiveItem = "podcast:liveItem"
+// Names of elements.
+const (
+	LiveItem    = "podcast:liveItem" // only of an entry that is broadcast live
+	Transcript  = "podcast:transcript"
+	Chapters    = "podcast:chapters" // has the URL of a document
+	ChapterList = "psc:chapters"     // holds the chapters
+)
 
 // Live returns the element with the name LiveItem. It has the attributes status (pending, live or
 // ended), start and end.
