@@ -37,7 +37,7 @@ func schemaDir(t *testing.T) *fixture {
 		InReplyTo: []lektordir.ReplyTo{{Ref: "urn:x:parent"}},
 		Elements: lektordir.Elements{{Name: lektordir.Transcript, Attributes: []lektordir.Attribute{{Name: "url", Value: "http://a.example/t"}}},
 			{Name: lektordir.Chapters, Attributes: []lektordir.Attribute{{Name: "url", Value: "http://a.example/c\u009b"}}}},
-		FullText:  lektordir.FullText{URL: "http://a.example/full/"}, FeedContent: []byte("A."),
+		FullText: lektordir.FullText{URL: "http://a.example/full/"}, FeedContent: []byte("A."),
 	}
 	if _, err := d.Deliver(t.Context(), &lektordir.Feed{ID: viewdir.FeedID, Name: "Alpha", Author: "Editors"}, lektordir.UpdateNew, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
 		t.Fatal(err)
