@@ -366,8 +366,24 @@ func (x *xmlWriter) atomEntry(e *Entry) {
 	x.close("entry")
 }
 
-// isPodcast reports whether there is something to write in the iTunes module.
-func (e *Entry) isPodcast() bool { return e.Duration > 0 || e.Episode > 0 || e.Season > 0 }
+// isPodcast reports whether the iTunes module is used for an entry.
+func (e *Entry) isPodcast() bool {
+	return e.Duration > 0 || e.Episode > 0 || e.Season > 0 || slices.ContainsFunc(e.Extensions,
+		func(x Extension) bool { return x.Namespace == vocab.ITunes.URI() })
+}
+
+// itunes writes the authors and the image in the iTunes module, from which podcast programs read them.
+func (x *xmlWriter) itunes(authors []Person, image string) {
+	prefix := x.prefixes[vocab.ITunes.URI()]
+	var list []string
+	for _, p := range authors {
+		list = append(list, cmp.Or(p.Name, p.Email, p.URL))
+	}
+	x.text(prefix+":author", strings.Join(list, ", "))
+	if image != "" {
+		x.empty(prefix+":image", "href", image)
+	}
+}
 
 // repliesTo writes the elements of RFC 4685.
 func (x *xmlWriter) repliesTo(e *Entry) {
@@ -386,6 +402,9 @@ func (x *xmlWriter) podcast(e *Entry) {
 		if v.n > 0 {
 			x.must(x.prefixes[vocab.ITunes.URI()]+":"+v.name, strconv.Itoa(v.n))
 		}
+	}
+	if e.isPodcast() {
+		x.itunes(e.Authors, e.Image)
 	}
 }
 
@@ -467,8 +486,8 @@ func isWellFormed(s string) bool {
 	}
 }
 
-// rss writes the head of a feed.
-func (x *xmlWriter) rss(f *Feed) {
+// rss writes the head of a feed, which may be a podcast.
+func (x *xmlWriter) rss(f *Feed, podcast bool) {
 	x.w.WriteString(xml.Header)
 	x.open("rss", append([]string{"version", "2.0"}, x.declared...)...)
 	x.openWith("channel", f.Attributes)
@@ -486,6 +505,9 @@ func (x *xmlWriter) rss(f *Feed) {
 		x.text("category", name)
 	}
 	x.channelExtras(f)
+	if podcast {
+		x.itunes(f.Authors, f.Image)
+	}
 	x.history(f)
 	x.extensions(f.Extensions, vocab.OfFeed)
 }
@@ -535,7 +557,14 @@ func (x *xmlWriter) rssDate(name string, t time.Time) {
 }
 
 func (x *xmlWriter) rssItem(e *Entry) {
-	x.openWith("item", e.Attributes)
+	name := "item"
+	own, others := e.live()
+	if prefix := x.prefixes[vocab.Podcast.URI()]; own != nil && prefix != "" {
+		name = prefix + ":liveItem"
+	} else {
+		own, others = nil, e.Attributes
+	}
+	x.openWith(name, others, own...)
 	x.text("title", rssTitle(e.Title))
 	x.text("link", e.Link)
 	permalink := "false"
@@ -576,7 +605,25 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	}
 	x.podcast(e)
 	x.extensions(e.Extensions, vocab.OfEntry)
-	x.close("item")
+	x.close(name)
+}
+
+// live returns the attributes of a podcast:liveItem as names and values in turn, nil for other entries,
+// and the remaining attributes. An entry with a status in the podcast namespace is a liveItem.
+func (e *Entry) live() (own []string, others []Attribute) {
+	isLive := false
+	for _, a := range e.Attributes {
+		if a.Namespace == vocab.Podcast.URI() {
+			own = append(own, a.Name, a.Value)
+			isLive = isLive || a.Name == "status"
+		} else {
+			others = append(others, a)
+		}
+	}
+	if !isLive {
+		return nil, e.Attributes
+	}
+	return own, others
 }
 
 // typeUnknown is the type of an enclosure of unknown type, as RSS requires one.

@@ -25,6 +25,10 @@ import (
 //
 // The insides of these are read with them or not at all.
 //
+// Elements of the podcast namespace are extensions, but podcast:liveItem in RSS is an entry. Its
+// attributes, such as status, start and end, are attributes of the entry in that namespace. If an
+// entry has no number of the iTunes module, podcast:episode and season are read into the fields, too.
+//
 // An extension is kept whole or, beyond the limits below, left out with a
 // warning. Relative references in attributes that are named like references
 // (href, src, url, uri, resource) are resolved; everything else is as found,

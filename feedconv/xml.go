@@ -186,7 +186,8 @@ func (d *draft) modules(n *tidy.Node) {
 	}
 	e.Contributors = append(e.Contributors, parseAll(dc.values("contributor"))...)
 	e.Duration = duration(itunes.value("duration"))
-	e.Episode, e.Season = number(itunes.value("episode")), number(itunes.value("season"))
+	e.Episode = cmp.Or(number(itunes.value("episode")), number(e.podcast("episode")))
+	e.Season = cmp.Or(number(itunes.value("season")), number(e.podcast("season")))
 	e.Categories = append(e.Categories, moduleCategories(n)...)
 	e.Categories = append(e.Categories, dc.values("subject")...)
 	e.Language = cmp.Or(e.Language, dc.value("language"))
@@ -197,6 +198,16 @@ func (d *draft) modules(n *tidy.Node) {
 		d.summaries = append(d.summaries, text{s, markup.TypeHTML}.lines())
 	}
 	d.atom(module{n, vocab.Atom10})
+}
+
+// podcast returns the text of the first element of the podcast namespace with a name.
+func (e *Entry) podcast(name string) string {
+	for i := range e.Extensions {
+		if x := &e.Extensions[i]; x.Name == name && x.Namespace == vocab.Podcast.URI() {
+			return x.Text
+		}
+	}
+	return ""
 }
 
 func parseAll(list []string) []Person {

@@ -60,6 +60,70 @@ type Entry struct {
 	Terms []Category
 	// InReplyTo holds what the entry replies to.
 	InReplyTo []ReplyTo
+	// Elements holds what only podcasts have, such as transcripts and chapters.
+	Elements Elements
+}
+
+// Element is an element of a vocabulary for podcasts. Name has the usual prefix, as in
+// podcast:transcript. An element inside another follows that, and its name has both names:
+// podcast:podroll/podcast:remoteItem.
+type Element struct {
+	Name, Text string
+	Attributes []Attribute
+}
+
+// Attribute is an attribute of an [Element].
+type Attribute struct{ Name, Value string }
+
+// Get returns the value of an attribute, or "".
+func (e *Element) Get(attribute string) string {
+	for _, a := range e.Attributes {
+		if a.Name == attribute {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// Elements is a list of elements in the order of the document.
+type Elements []Element
+
+// Named yields the elements with a name, each with the elements inside.
+func (l Elements) Named(name string) iter.Seq2[*Element, Elements] {
+	return func(yield func(*Element, Elements) bool) {
+		for i := 0; i < len(l); i++ {
+			if l[i].Name != name {
+				continue
+			}
+			e, begin := &l[i], i+1
+			for i+1 < len(l) && strings.HasPrefix(l[i+1].Name, name+"/") {
+				i++
+			}
+			if !yield(e, l[begin:i+1]) {
+				return
+			}
+		}
+	}
+}
+
+// Names of elements.
+const (
+	LiveItem    = "podcast:liveItem" // only of an entry that is broadcast live
+	Transcript  = "podcast:transcript"
+	Chapters    = "podcast:chapters" // has the URL of a document
+	ChapterList = "psc:chapters"     // holds the chapters
+)
+
+// Live returns the element with the name LiveItem. It has the attributes status (pending, live or
+// ended), start and end.
+func (l Elements) Live() *Element { return l.First(LiveItem) }
+
+// First returns the first element with a name, an empty one without any.
+func (l Elements) First(name string) *Element {
+	for e := range l.Named(name) {
+		return e
+	}
+	return &Element{}
 }
 
 // ReplyTo is an entry, or another resource, that an entry replies to. Ref is its guid or another
@@ -158,10 +222,11 @@ const (
 	FieldRights
 	FieldTerms
 	FieldInReplyTo
+	FieldElements
 
 	// Obligatory is the fields without which an entry is malformed.
 	Obligatory = FieldTitle | FieldID | FieldContent | FieldFeed
-	AllFields  = FieldInReplyTo<<1 - 1
+	AllFields  = FieldElements<<1 - 1
 	// Extras is the fields that are stored in the file extras.
 	Extras = AllFields &^ (FieldFeedContent<<1 - 1)
 )

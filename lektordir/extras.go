@@ -41,6 +41,7 @@ var extras = []value{
 	{field: FieldDuration, name: "duration", of: func(e *Entry) any { return &e.Duration }},
 	{field: FieldEpisode, name: "episode", of: func(e *Entry) any { return &e.Episode }},
 	{field: FieldSeason, name: "season", of: func(e *Entry) any { return &e.Season }},
+	{field: FieldElements, name: "element", of: func(e *Entry) any { return &e.Elements }, line: textfile.OneField},
 	{field: FieldFullText, name: "fulltext", of: func(e *Entry) any { return &e.FullText }, line: textfile.OneField},
 	{field: FieldSummary, name: "summary", of: func(e *Entry) any { return &e.Summary }, line: textfile.Clean},
 }
@@ -92,6 +93,14 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 			if v.line(r.Ref) != "" {
 				b = v.appendFields(b, v.line(r.Ref), v.line(r.URL), v.line(r.Type), v.line(r.Source))
 			}
+		}
+	case *Elements:
+		for _, e := range *of {
+			fields := []string{v.line(e.Name), v.line(e.Text)}
+			for _, a := range e.Attributes {
+				fields = append(fields, v.line(a.Name)+"="+v.line(a.Value))
+			}
+			b = v.appendFields(b, fields...)
 		}
 	case *Source:
 		if *of != (Source{}) {
@@ -249,6 +258,16 @@ func (v *value) takeMore(e *Entry, next func() string) {
 	case *[]ReplyTo:
 		if r := (ReplyTo{Ref: next(), URL: next(), Type: next(), Source: next()}); r.Ref != "" {
 			*to = append(*to, r)
+		}
+	case *Elements:
+		e := Element{Name: next(), Text: next()}
+		for field := next(); field != ""; field = next() {
+			if name, value, ok := strings.Cut(field, "="); ok {
+				e.Attributes = append(e.Attributes, Attribute{name, value})
+			}
+		}
+		if e.Name != "" {
+			*to = append(*to, e)
 		}
 	case *[]Category:
 		if c := (Category{Name: next(), Scheme: next(), Label: next(), Term: next()}); c.Name != "" &&

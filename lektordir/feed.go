@@ -30,6 +30,8 @@ type Feed struct {
 	Link      string // URL of the page that the feed belongs to, in etc/link
 	Generator string // the program that made the feed, in etc/generator
 	Alias     string // the user's own name for the feed, in etc/view/alias
+
+	Elements Elements // what only podcasts have, in etc/elements
 }
 
 // Title returns the name to display: the first of Alias, Name, ID and Hash that is not empty.
@@ -57,6 +59,8 @@ func (f *Feed) Files() iter.Seq2[string, string] {
 				return
 			}
 		}
+		lines := (&Entry{Elements: f.Elements}).formatExtras(FieldElements)
+		yield(elementsFile, strings.TrimSuffix(string(lines), "\n"))
 	}
 }
 
@@ -101,8 +105,16 @@ func (d *Dir) readFeed(hash, rel string) (*Feed, error) {
 	if data, err := dirfs.ReadFile(base + aliasFile); err == nil {
 		f.Alias = textfile.Line(data)
 	}
+	if data, err := dirfs.ReadFile(base + "/" + elementsFile); err == nil {
+		var e Entry
+		e.parseExtras(data, FieldElements)
+		f.Elements = e.Elements
+	}
 	return f, bad
 }
+
+// elementsFile is the file in src/$feed with the elements of the feed, as in extras.
+const elementsFile = "etc/elements"
 
 // aliasFile is the file in src/$feed with the user's own name for the feed.
 const aliasFile = "/etc/view/alias"

@@ -22,14 +22,14 @@ func Feed(id string, f *feedconv.Feed) *lektordir.Feed {
 	return &lektordir.Feed{
 		ID: id, Name: name, Description: f.Description, Language: f.Language, Image: f.Image,
 		Copyright: f.Copyright, Author: strings.Join(names(f.Authors), ", "), Link: f.Link,
-		Generator: f.Generator.String(),
+		Generator: f.Generator.String(), Elements: elements(nil, "", f.Extensions),
 	}
 }
 
 // Entry returns an entry of a document in the form of a lektor-dir, with all that an entry there can
 // have. It has no [lektordir.Entry.Replaces]: delivery sets that. The content and the lists may be shared
-// with e. Extensions and attributes, which a lektor-dir does not have, are left out; so is the type of the
-// summary, which becomes text.
+// with e. Extensions and attributes are left out, except those of podcasts, see [Extensions]; so is the type
+// of the summary, which becomes text.
 func Entry(e *feedconv.Entry) *lektordir.Entry {
 	to := &lektordir.Entry{
 		Title: e.Title, ID: e.ID, Type: e.Type, Link: e.Link,
@@ -45,6 +45,7 @@ func Entry(e *feedconv.Entry) *lektordir.Entry {
 			people(lektordir.RoleContributor, e.Contributors)...),
 		Image: e.Image, Language: e.Language, Rights: e.Rights,
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season,
+		Elements: elements(status(e.Attributes), "", e.Extensions),
 	}
 	for _, c := range e.Terms {
 		to.Terms = append(to.Terms, lektordir.Category(c))

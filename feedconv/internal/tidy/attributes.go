@@ -69,6 +69,9 @@ func (t *tidier) attribute(f *frame, a scan.Attr) {
 	}
 	switch f.class.kind {
 	case kEntry:
+		if ns == vocab.None { // the status of a liveItem is that of its vocabulary
+			ns = f.class.ns
+		}
 		t.entryAttribute(f.node, &t.ext.entry, ns, local, a.Val)
 		return
 	case kFeed:

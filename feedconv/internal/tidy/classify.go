@@ -227,6 +227,8 @@ func (n *names) classifyModule(name string, ns vocab.NS, lvl level) class {
 	switch {
 	case ns == vocab.RDF && lvl <= inList:
 		return class{kind: kTransparent, level: inList}
+	case ns == vocab.Podcast && name == "liveitem" && lvl == inFeed && !n.isAtom:
+		return class{kind: kEntry, name: "item", ns: ns}
 	case ns == vocab.XML: // has attributes only
 		return dropped
 	case lvl == inList, lvl == inCategories, lvl == inStruct:

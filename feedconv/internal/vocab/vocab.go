@@ -45,6 +45,8 @@ const (
 	SSE
 	Thr
 	Userland
+	Podcast
+	PSC
 )
 
 // known lists prefix, URI and aliases.
@@ -90,6 +92,9 @@ var known = [...]struct {
 		"http://blogs.law.harvard.edu/tech/rss", "http://cyber.law.harvard.edu/rss/rss.html",
 		"http://www.rssboard.org/rss-specification",
 		"http://my.netscape.com/publish/formats/rss-0.91.dtd", "http://purl.org/rss/2.0/"}},
+	Podcast: {"podcast", "https://podcastindex.org/namespace/1.0", Other,
+		[]string{"https://github.com/Podcastindex-org/podcast-namespace/blob/main/docs/1.0.md"}},
+	PSC: {"psc", "http://podlove.org/simple-chapters", Other, []string{"http://podlove.de/simple-chapters"}},
 	{"feedsync", "http://feedsync.org/2007/feedsync", Other, nil},
 	{"slash", "http://purl.org/rss/1.0/modules/slash/", Other, nil},
 	{"georss", "http://www.georss.org/georss", Other, []string{"http://www.georss.org/georss/10"}},
@@ -98,9 +103,6 @@ var known = [...]struct {
 	{"cc", "http://web.resource.org/cc/", Other, nil},
 	{"creativeCommons", "http://backend.userland.com/creativeCommonsRssModule", Other,
 		[]string{"http://cyber.law.harvard.edu/rss/creativeCommonsRssModule.html"}},
-	{"podcast", "https://podcastindex.org/namespace/1.0", Other,
-		[]string{"https://github.com/Podcastindex-org/podcast-namespace/blob/main/docs/1.0.md"}},
-	{"psc", "http://podlove.org/simple-chapters", Other, []string{"http://podlove.de/simple-chapters"}},
 	{"googleplay", "http://www.google.com/schemas/play-podcasts/1.0", Other, nil},
 	{"spotify", "http://www.spotify.com/ns/rss", Other, nil},
 	{"yt", "http://www.youtube.com/xml/schemas/2015", Other, nil},

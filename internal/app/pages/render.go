@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/content/htmlsafe"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/content/mailmsg"
+	"github.com/lektordir/lektor/internal/content/podcast"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -24,7 +25,7 @@ import (
 )
 
 // version is changed if the layout of pages changes, so that all pages are written again.
-const version = "5"
+const version = "6"
 
 // policy is the Content-Security-Policy of pages. If untrusted markup passed the sanitiser, the
 // policy would still keep it from running scripts and sending forms.
@@ -273,7 +274,8 @@ func (w *site) entryPage(i *item, images bool) page {
 		name = i.imagesPath()
 	}
 	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(),
-		strconv.FormatBool(images), w.visibility(), w.lang(i), around), render: func(b *strings.Builder) bool {
+		strconv.FormatBool(images), strconv.FormatBool(i.ref.HasFlag('d')), w.visibility(), w.lang(i),
+		around), render: func(b *strings.Builder) bool {
 		r := w.r.Record(i.ref)
 		err := r.Read(lektordir.AllFields)
 		e := r.Get(0)
@@ -288,7 +290,7 @@ func (w *site) entryPage(i *item, images bool) page {
 		if w.o.Private {
 			shown = entrystore.Own
 		}
-		w.entry(b, i, shown(e), images)
+		w.entry(b, i, shown(e), images, r.Kept)
 		b.WriteString(around + foot)
 		return err == nil
 	}}
@@ -315,7 +317,7 @@ func (w *site) visibility() string {
 }
 
 // entry writes the content of an entry.
-func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images bool) {
+func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images bool, kept podcast.Kept) {
 	const root = "../"
 	title := cmp.Or(i.title, i.excerpt, "(no title)")
 	content := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), w.feedOf(i).ID),
@@ -344,6 +346,7 @@ func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images boo
 	}
 	fmt.Fprintf(b, "<div class=\"content\" dir=\"auto\"%s>\n%s\n</div>\n", w.lang(i), content)
 	w.enclosures(b, e)
+	b.WriteString(htmlsafe.Podcast(e, kept))
 	if len(e.Categories) > 0 {
 		fmt.Fprintf(b, "<p class=\"meta\" dir=\"auto\">%s</p>\n",
 			text(termsafe.Squeeze(strings.Join(e.Categories, ", "))))

@@ -23,7 +23,8 @@ import (
 // itemFields are the fields of entries that items show.
 const itemFields = lektordir.FieldTitle | lektordir.FieldID | lektordir.FieldContent |
 	lektordir.FieldAuthor | lektordir.FieldPubDate |
-	lektordir.FieldType | lektordir.FieldLink | lektordir.FieldUpdated | lektordir.FieldEnclosures
+	lektordir.FieldType | lektordir.FieldLink | lektordir.FieldUpdated | lektordir.FieldEnclosures |
+	lektordir.FieldDuration | lektordir.FieldEpisode | lektordir.FieldSeason | lektordir.FieldElements
 
 // itemsOf reads entries in parallel. Entries that are gone or malformed are left out. The error is
 // that of ctx, or of a file that cannot be read.
@@ -84,7 +85,7 @@ func (v *view) itemOf(e entry) (greader.Item, error) {
 		Categories: v.categories(e),
 		Origin:     greader.Origin{StreamID: greader.FeedID(ref.Feed), Title: titleOf(feed), HTMLURL: publicURL(page)},
 		Summary: greader.Text{Content: htmlsafe.Clean(own.Content, own.Type,
-			htmlsafe.Options{Base: cmp.Or(own.URL(), page)})},
+			htmlsafe.Options{Base: cmp.Or(own.URL(), page)}) + htmlsafe.Podcast(own, r.Kept)},
 	}
 	if i.Title == "" {
 		i.Title = r.Title()

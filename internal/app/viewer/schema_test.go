@@ -35,7 +35,9 @@ func schemaDir(t *testing.T) *fixture {
 		Categories: []string{"x", "y"}, Comments: "http://a.example/c", Image: "http://a.example/i", Language: "en",
 		Contributors: []string{"Ann", "Bo"}, Source: lektordir.Source{Title: "Elsewhere", ID: "urn:x:e"}, Duration: time.Minute, Episode: 2, Season: 1,
 		InReplyTo: []lektordir.ReplyTo{{Ref: "urn:x:parent"}},
-		FullText:  lektordir.FullText{URL: "http://a.example/full/"}, FeedContent: []byte("A."),
+		Elements: lektordir.Elements{{Name: lektordir.Transcript, Attributes: []lektordir.Attribute{{Name: "url", Value: "http://a.example/t"}}},
+			{Name: lektordir.Chapters, Attributes: []lektordir.Attribute{{Name: "url", Value: "http://a.example/c\u009b"}}}},
+		FullText: lektordir.FullText{URL: "http://a.example/full/"}, FeedContent: []byte("A."),
 	}
 	if _, err := d.Deliver(t.Context(), &lektordir.Feed{ID: viewdir.FeedID, Name: "Alpha", Author: "Editors"}, lektordir.UpdateNew, full, lektordir.Entry{ID: "urn:x:least"}); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/content/htmltext"
+	"github.com/lektordir/lektor/internal/content/podcast"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/internal/text/humanize"
@@ -235,6 +237,24 @@ func Text(s *entrystore.Store, r *entrystore.Record, width int) string {
 		text = termsafe.Clean(r.Get(0).Summary) + "\n"
 	}
 	b.WriteString(text)
+	b.WriteString(Spoken(r, width))
+	return b.String()
+}
+
+// Spoken returns the chapters and a kept transcript of an entry that was read, wrapped to width columns; ""
+// if there are none.
+func Spoken(r *entrystore.Record, width int) string {
+	var b strings.Builder
+	if list := podcast.Chapters(r.Get(0), r.Kept); len(list) > 0 {
+		b.WriteString("\nChapters:\n")
+		for _, c := range list {
+			fmt.Fprintf(&b, "%8s  %s\n", podcast.Clock(c.Start), termsafe.Line(c.Title))
+		}
+	}
+	if text, mime := podcast.Transcript(r.Get(0), r.Kept); text != "" {
+		b.WriteString("\nTranscript:\n\n")
+		b.WriteString(htmltext.Render([]byte(text), mime, htmltext.Options{Width: width, Bare: true}))
+	}
 	return b.String()
 }
 
@@ -280,6 +300,9 @@ func Header(b *strings.Builder, v *entrystore.Store, r *entrystore.Record) {
 			about = " (" + about + ")"
 		}
 		line("Enclosure", enc.URL+about)
+	}
+	for _, f := range podcast.Fields(e) {
+		line(f.Name, f.Value())
 	}
 	line("Flags", r.Ref.Flags())
 	line("Incomplete", r.Incomplete())

@@ -26,7 +26,7 @@ type item struct {
 	rest    journal.Digest // digest of title, text and date
 	whole   journal.Digest // digest of title, text, date and enclosures
 	files   []string       // URLs of the enclosures, see enclosureURLs
-	content journal.Digest // digest of title, link, text and enclosures
+	content journal.Digest // digest of title, link, text, enclosures and status
 	now     properties
 	// The dates or other properties may differ from those in new/.
 	checkDates, checkOthers bool
@@ -49,7 +49,11 @@ func (it *item) identities() []journal.Digest {
 
 // contentAt returns the digest of the item's content with another link.
 func (it *item) contentAt(link string) journal.Digest {
-	return journal.DigestOf(slices.Concat([]string{"content", it.entry.Title, link, it.entry.Text}, it.files)...)
+	parts := slices.Concat([]string{"content", it.entry.Title, link, it.entry.Text}, it.files)
+	if it.entry.Status != "" {
+		parts = append(parts, "status", it.entry.Status)
+	}
+	return journal.DigestOf(parts...)
 }
 
 // digests sets the digests that do not depend on other entries of the document. Without enclosures,

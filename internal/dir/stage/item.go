@@ -24,6 +24,8 @@ type Item struct {
 	Text string
 	// Enclosures holds the URLs of the enclosures.
 	Enclosures []string
+	// Status is that of an entry that is broadcast live, or "". Each status is a version.
+	Status string
 	// Files returns the files of the entry, see [commit.Version]. replaces is the unique name of
 	// the older version, or "". It is called for entries that are known or staged.
 	Files func(replaces string) iter.Seq2[string, []byte]

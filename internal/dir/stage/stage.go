@@ -167,13 +167,17 @@ func (t *Stager) wanted(it *item, lineage []journal.Record, doc *Document) (repl
 	if err != nil {
 		return "", false, err
 	}
-	switch p := doc.Policy; {
-	case !late, p == Ignore:
-	case p == Deliver:
+	if !late || doc.Policy == Ignore {
+		return "", false, nil
+	}
+	if doc.Policy != Deliver {
+		if _, err := dirfs.Lstat(t.Dir().Join("new", t.Feed(), newest.Unique)); err == nil {
+			return newest.Unique, true, nil
+		}
+	}
+	// The status of a broadcast is news for a reader of the announcement, too.
+	if doc.Policy == Deliver || it.entry.Status != "" {
 		wanted = !slices.ContainsFunc(lineage, before)
-	default:
-		_, err := dirfs.Lstat(t.Dir().Join("new", t.Feed(), newest.Unique))
-		replaces, wanted = newest.Unique, err == nil
 	}
 	return replaces, wanted, nil
 }

@@ -498,3 +498,31 @@ func TestEntry(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// Each status of an entry that is broadcast live is a version of one entry.
+func TestLiveStatusIsVersion(t *testing.T) {
+	wo := newWorld(t, lektordir.UpdateNew)
+	live := func(status, start string) feedconv.Entry {
+		e := entry("live", "Tonight")
+		const podcast = "https://podcastindex.org/namespace/1.0"
+		e.Attributes = []feedconv.Attribute{{Namespace: podcast, Name: "status", Value: status}, {Namespace: podcast, Name: "start", Value: start}}
+		return e
+	}
+	if res := wo.fetch(live("pending", "2026-05-01T18:00:00Z")); len(res.New) != 1 {
+		t.Fatalf("%+v", res)
+	}
+	wo.readAll()
+	if res := wo.fetch(live("pending", "2026-05-01T19:00:00Z")); len(res.Updated) != 0 || res.Unchanged != 1 {
+		t.Errorf("another start: %+v", res)
+	}
+	for _, status := range []string{"live", "ended"} {
+		if res := wo.fetch(live(status, "2026-05-01T18:00:00Z")); len(res.Updated) != 1 || len(res.New) != 0 {
+			t.Errorf("%s: %+v", status, res)
+		}
+	}
+	refs, _ := wo.d.List(t.Context(), lektordir.ListOptions{})
+	e, err := wo.d.ReadEntry(refs[0], lektordir.FieldElements)
+	if err != nil || len(refs) != 1 || e.Elements.Live().Get("status") != "ended" {
+		t.Errorf("%v %+v %v", refs, e, err)
+	}
+}

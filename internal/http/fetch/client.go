@@ -494,7 +494,7 @@ func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), er
 	}
 	if err != nil {
 		if delay, ok := errors.AsType[*httpmsg.HostDelayError](err); ok {
-			delay.URL, delay.Host = feedurl.Display(req.URL), host
+			delay.URL, delay.Host = feedurl.Display(req.URL), serviceOf(host)
 			return nil, nil, delay
 		}
 		return nil, nil, x.classify(req.URL, err)
@@ -511,10 +511,11 @@ func (x *exchange) send(req *http.Request) (resp *http.Response, done func(), er
 }
 
 // retryAfter returns the Retry-After of a 429 or 503 response, or the X-RateLimit-Reset of a 429,
-// counted from when it was received, and blocks the host for that time. A host at a private address blocks
-// only the URL: one bridge there serves many sites, and passes on what one of them says.
+// counted from when it was received, and blocks the host, or its service, for that time. A host at a
+// private address blocks only the URL: one bridge there serves many sites, and passes on what one of
+// them says.
 func (x *exchange) retryAfter(resp *http.Response, received time.Time) (wait time.Duration) {
-	header, blocked := textproto.MIMEHeader(resp.Header), hostKey(resp.Request.URL)
+	header, blocked := textproto.MIMEHeader(resp.Header), serviceOf(hostKey(resp.Request.URL))
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests:
 		wait = cmp.Or(httpmsg.RetryAfter(header, received), httpmsg.ResetAfter(header, received))

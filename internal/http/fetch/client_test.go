@@ -455,6 +455,46 @@ func TestRetryAfterHoldsHost(t *testing.T) {
 	get(t, c, s.URL+"/other")
 }
 
+// Retry-After blocks the other sites of a service, but not those of other hosts.
+func TestRetryAfterHoldsService(t *testing.T) {
+	for _, c := range []struct {
+		busy, other string
+		blocked     string // the host in the error
+	}{
+		{"a.blogspot.com", "B.Blogspot.com", "blogspot.com:80"},
+		{"a.substack.com", "b.substack.com", "substack.com:80"},
+		{"a.tumblr.com", "www.tumblr.com", "tumblr.com:80"},
+		{"a.github.io", "github.io", "github.io:80"},
+		{"a.example.com", "b.example.com", ""},
+		{"a.example.co.uk", "b.example.co.uk", ""},
+		{"a.blogspot.com", "b.github.io", ""},
+		{"a.blogspot.com", "b.blogspot.com:81", ""},
+		{"feeds.internal", "other.internal", ""},
+	} {
+		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/busy" {
+				w.Header().Set("Retry-After", "600")
+				w.WriteHeader(429)
+				return
+			}
+			fmt.Fprint(w, rss)
+		})
+		clk := server.NewClock()
+		cl := client(t, func(cfg *Config) {
+			cfg.Now, cfg.Sleep = clk.Now, clk.Sleep
+			cfg.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(s.URL) }
+		})
+		getErr(t, cl, "http://"+c.busy+"/busy")
+		_, err := cl.Get(t.Context(), &httpmsg.Request{URL: "http://" + c.other + "/"})
+		delay, _ := errors.AsType[*httpmsg.HostDelayError](err)
+		if (delay != nil) != (c.blocked != "") || (err != nil) != (c.blocked != "") || delay != nil && delay.Host != c.blocked {
+			t.Errorf("%+v: %v", c, err)
+		}
+		clk.Add(10 * time.Minute)
+		get(t, cl, "http://"+c.other+"/")
+	}
+}
+
 // Twenty concurrent requests to a host share one connection, one after the other, with the gap
 // between them.
 func TestOneConnectionPerHost(t *testing.T) {

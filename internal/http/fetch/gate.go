@@ -3,8 +3,12 @@ package fetch
 import (
 	"context"
 	"maps"
+	"net"
+	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/net/publicsuffix"
 
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/http/limiter"
@@ -21,7 +25,7 @@ type gates struct {
 	places *limiter.Limiter // places of each host
 
 	mu      sync.Mutex
-	pauses  map[string]pause // pauses of hosts and URLs
+	pauses  map[string]pause // pauses of hosts, services and URLs
 	sweepAt int              // size of pauses at which ended pauses are removed
 }
 
@@ -86,21 +90,46 @@ func (gs *gates) rest(ctx context.Context, host string) error {
 	}
 }
 
-// block blocks all requests to a host or URL for d.
-func (gs *gates) block(host string, status int, d time.Duration) {
-	gs.set(host, func(p *pause) {
+// services are domains whose subdomains are one service, although the list of public suffixes does not
+// have them.
+var services = map[string]bool{"substack.com": true, "tumblr.com": true}
+
+// serviceOf returns the service that a host belongs to, as in "blogspot.com:443", or else the host. Its
+// subdomains are sites of many people, with one rate limit for all of them.
+func serviceOf(host string) string {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		return host
+	}
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	suffix, icann := publicsuffix.PublicSuffix(name)
+	if domain, err := publicsuffix.EffectiveTLDPlusOne(name); err == nil && services[domain] {
+		return net.JoinHostPort(domain, port)
+	}
+	if icann || !strings.Contains(suffix, ".") { // not a private part of the list
+		return host
+	}
+	return net.JoinHostPort(suffix, port)
+}
+
+// block blocks all requests to a host, a service or a URL for d.
+func (gs *gates) block(key string, status int, d time.Duration) {
+	gs.set(key, func(p *pause) {
 		if until := gs.cfg.Now().Add(d); until.After(p.blocked) {
 			p.blocked, p.status = until, status
 		}
 	})
 }
 
-// pause returns the pause of a host, and an error if the host is blocked for longer than
-// maxHostWait.
+// pause returns the pause of a host or URL, and an error if that or its service is blocked for longer
+// than maxHostWait.
 func (gs *gates) pause(host string) (pause, error) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	p := gs.pauses[host]
+	if s := gs.pauses[serviceOf(host)]; s.blocked.After(p.blocked) {
+		p.blocked, p.status = s.blocked, s.status
+	}
 	if delay := p.blocked.Sub(gs.cfg.Now()); delay > maxHostWait {
 		return p, &httpmsg.HostDelayError{Host: host, Status: p.status, Until: p.blocked, Left: delay}
 	}

@@ -2,11 +2,14 @@ package query
 
 import (
 	"cmp"
+	"math"
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -89,6 +92,18 @@ var rules = []rule{
 		moved := s.Moved()
 		return !moved.IsZero() && moved.Before(m.dates[t].from)
 	}},
+	{key: keyDuration, fields: lektordir.FieldDuration, holds: func(_ *Matcher, t *term, _ *Subject,
+		e *lektordir.Entry) bool {
+		return t.sizes.hold(int(e.Duration / time.Second))
+	}},
+	{key: keyEpisode, fields: lektordir.FieldEpisode, holds: func(_ *Matcher, t *term, _ *Subject,
+		e *lektordir.Entry) bool {
+		return t.sizes.hold(e.Episode)
+	}},
+	{key: keySeason, fields: lektordir.FieldSeason, holds: func(_ *Matcher, t *term, _ *Subject,
+		e *lektordir.Entry) bool {
+		return t.sizes.hold(e.Season)
+	}},
 	{key: keyLabel}, // replaced by the term of a flag, see there
 	{key: keySaved}, // replaced by the saved query, see [parser.include]
 }
@@ -151,10 +166,51 @@ var things = []choice{
 		return strings.TrimSpace(e.Summary) != ""
 	}, false},
 	{"comments", lektordir.FieldComments, func(_ *Subject, e *lektordir.Entry) bool { return e.Comments != "" }, false},
+	{"transcript", lektordir.FieldElements, func(_ *Subject,
+		e *lektordir.Entry) bool {
+		return e.Elements.First(lektordir.Transcript).Name != ""
+	}, false},
+	{"chapters", lektordir.FieldElements, func(_ *Subject,
+		e *lektordir.Entry) bool {
+		return e.Elements.First(lektordir.Chapters).Name+e.Elements.First(lektordir.ChapterList).Name != ""
+	}, false},
 	{"content", lektordir.FieldContent, func(_ *Subject,
 		e *lektordir.Entry) bool {
 		return strings.TrimSpace(string(e.Content)) != ""
 	}, false},
+}
+
+// sizes are the numbers from least to most.
+type sizes struct{ least, most int }
+
+// hold reports whether n is one of the numbers. 0 means that a number is unknown, and never is.
+func (s sizes) hold(n int) bool { return n != 0 && n >= s.least && n <= s.most }
+
+// parseSizes parses a number, or one behind < or >. A duration is in seconds, and one like 30m has also
+// the seconds after it.
+func parseSizes(k key, text string) (sizes, bool) {
+	sign := text[:len(text)-len(strings.TrimLeft(text, "<>"))]
+	text = strings.ToLower(text[len(sign):])
+	n, err := strconv.Atoi(text)
+	last := n // of those that are equal
+	if k == keyDuration {
+		var d time.Duration
+		if d, err = time.ParseDuration(text); err == nil {
+			unit, _ := time.ParseDuration("1" + text[len(text)-1:])
+			n = int(d / time.Second)
+			last = n + max(int(unit/time.Second), 1) - 1
+		}
+	}
+	switch {
+	case err != nil || n < 0:
+	case sign == "<":
+		return sizes{0, n - 1}, true
+	case sign == ">":
+		return sizes{n + 1, math.MaxInt}, true
+	case sign == "":
+		return sizes{n, last}, true
+	}
+	return sizes{}, false
 }
 
 // encloses reports whether an entry has an enclosure of a kind.

@@ -397,6 +397,16 @@ func (p *parser) check(t *term, at int) error {
 					"flags are ASCII letters: F flagged, S seen, T trashed, a to z your own")
 			}
 		}
+	case keyDuration, keyEpisode, keySeason:
+		var ok bool
+		if t.sizes, ok = parseSizes(t.key, t.value); !ok {
+			like := "2"
+			if t.key == keyDuration {
+				like = "30m"
+			}
+			return p.fail(at, fmt.Sprintf("%s: has no value %s", t.key, t.value),
+				fmt.Sprintf("write %[1]s, <%[1]s or >%[1]s", like))
+		}
 	case keySince, keyBefore, keyOn, keyDelivery, keyRead:
 		d, ok := parseDate(t.value)
 		if !ok {

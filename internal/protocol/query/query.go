@@ -54,8 +54,8 @@ type (
 	negation struct{ of node }
 )
 
-// term is a key and a value. Depending on the key and the form, exactly one of date, re, choice and
-// needle is used besides value.
+// term is a key and a value. Depending on the key and the form, exactly one of date, re, choice,
+// sizes and needle is used besides value.
 type term struct {
 	key   key
 	rule  *rule
@@ -66,6 +66,7 @@ type term struct {
 	re     *regexp.Regexp // set for a regexp
 	date   date           // set for since, before, on, delivered, read
 	choice *choice        // set for is and has
+	sizes  sizes          // set for duration, episode, season
 }
 
 // form is the notation of a value. A phrase and a word mean the same.
@@ -100,6 +101,9 @@ const (
 	keyRead     key = "read"
 	keySaved    key = "query"
 	keyLabel    key = "label"
+	keyDuration key = "duration"
+	keyEpisode  key = "episode"
+	keySeason   key = "season"
 )
 
 // Empty reports whether the query has no terms, so that it selects everything.

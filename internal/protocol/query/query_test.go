@@ -346,6 +346,11 @@ func TestErrors(t *testing.T) {
 		{"since:tomorrow", 7, "tomorrow is not a date", "2026-01-31"},
 		{"since:2026-02-30", 7, "2026-02-30 is not a date", ""},
 		{"since:5", 7, "5 is not a date", ""},
+		{"duration:30", 10, "duration: has no value 30", "write 30m, <30m or >30m"},
+		{"duration:<", 10, "duration: has no value <", "30m"},
+		{"duration:-5m", 10, "duration: has no value -5m", "30m"},
+		{"season:two", 8, "season: has no value two", "write 2, <2 or >2"},
+		{"episode:<<2", 9, "episode: has no value <<2", "2"},
 		{"on:2h", 4, "on: needs a day", "since:"},
 		{`a"b"`, 2, "a space is missing here", ""},
 		{"a(b)", 2, "a space is missing here", ""},
@@ -488,5 +493,34 @@ func BenchmarkMatch(b *testing.B) {
 	s := subject()
 	for b.Loop() {
 		m.Match(s, lektordir.AllFields)
+	}
+}
+
+// TestPodcasts: the numbers of an episode, and what it has. One without a number is never found.
+func TestPodcasts(t *testing.T) {
+	e := &lektordir.Entry{Duration: 30*time.Minute + 5*time.Second, Episode: 7, Season: 2,
+		Elements: lektordir.Elements{{Name: "podcast:transcript"}, {Name: "psc:chapters"}}}
+	for text, want := range map[string][2]bool{ // of e, and of an entry without any of that
+		"duration:<30m": {}, "duration:<31m": {true}, "duration:>30m": {true}, "duration:>30m5s": {}, "duration:<30m6s": {true},
+		"duration:30m": {true}, "duration:31m": {}, "duration:29m": {}, "duration:30m5s": {true}, "duration:30m4s": {}, "duration:>1h": {}, "duration:<1H": {true},
+		"not:duration:<1h": {false, true}, "duration:0s": {}, "duration:<1ms": {},
+		"season:2": {true}, "season:1": {}, "season:>1": {true}, "season:<2": {}, "season:0": {}, "season:\"2\"": {true},
+		"episode:7": {true}, "episode:<8": {true}, "episode:>7": {},
+		"has:transcript": {true}, "has:transcripts": {true}, "has:chapters": {true}, "not:has:chapters": {false, true},
+	} {
+		q, err := Parse(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		for i, entry := range []*lektordir.Entry{e, {}} {
+			m := q.Bind(time.Unix(1700000000, 0))
+			if got := m.Match(&Subject{Entry: entry}, q.Fields()); (got == Yes) != want[i] {
+				t.Errorf("%s: entry %d: %v", text, i, got)
+			}
+			if got := m.Match(&Subject{Entry: entry}, 0); got != Maybe {
+				t.Errorf("%s: without fields: %v", text, got)
+			}
+		}
 	}
 }

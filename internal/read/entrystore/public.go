@@ -2,6 +2,7 @@ package entrystore
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -63,12 +64,32 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 		who.Name, who.Email = feedurl.RedactText(who.Name), feedurl.RedactText(who.Email)
 		who.URL = Followable(feedurl.RedactText(who.URL))
 	}
+	p.Elements = publicElements(p.Elements)
 	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures),
 		func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
 	for i := range p.Enclosures {
 		p.Enclosures[i].URL = feedurl.RedactText(p.Enclosures[i].URL)
 	}
 	return &p
+}
+
+// publicElements returns elements without passwords, and without attributes that are references which a
+// reader must not follow.
+func publicElements(list lektordir.Elements) lektordir.Elements {
+	list = slices.Clone(list)
+	for i := range list {
+		e := &list[i]
+		e.Text, e.Attributes = feedurl.RedactText(e.Text), slices.Clone(e.Attributes)
+		for j := range e.Attributes {
+			a := &e.Attributes[j]
+			a.Value = feedurl.RedactText(a.Value)
+			switch name := strings.ToLower(a.Name); {
+			case strings.HasSuffix(name, "url"), name == "uri", name == "href", name == "src", name == "img":
+				a.Value = Followable(a.Value)
+			}
+		}
+	}
+	return list
 }
 
 // Own is like [Public], but keeps the article. It is for output that only the user reads, for

@@ -27,3 +27,17 @@ func TestPublicCategoriesAndSource(t *testing.T) {
 		t.Errorf("image %q", got)
 	}
 }
+
+// Public removes passwords from elements, and references that a reader must not follow.
+func TestPublicElements(t *testing.T) {
+	const secret = "http://me:secret@x.example/"
+	e := &lektordir.Entry{Elements: lektordir.Elements{{Name: "podcast:transcript", Text: secret, Attributes: []lektordir.Attribute{
+		{Name: "url", Value: secret}, {Name: "feedUrl", Value: "javascript:alert(1)"}, {Name: "title", Value: "javascript: how to"}}}}}
+	got := fmt.Sprint(Public(e).Elements)
+	if want := "[{podcast:transcript http://x.example/ [{url http://x.example/} {feedUrl } {title javascript: how to}]}]"; got != want {
+		t.Errorf("%s", got)
+	}
+	if e.Elements[0].Attributes[0].Value != secret {
+		t.Error("the entry itself was changed")
+	}
+}

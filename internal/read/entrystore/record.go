@@ -524,6 +524,8 @@ var columns = []column{
 		func(r *Record) any { return int(r.Get(lektordir.FieldDuration).Duration.Seconds()) }),
 	sparse("episode", lektordir.FieldEpisode, func(r *Record) any { return r.Get(lektordir.FieldEpisode).Episode }),
 	sparse("season", lektordir.FieldSeason, func(r *Record) any { return r.Get(lektordir.FieldSeason).Season }),
+	sparse("transcript", lektordir.FieldElements, func(r *Record) any { return r.urls(lektordir.Transcript) }),
+	sparse("chapters", lektordir.FieldElements, func(r *Record) any { return r.urls(lektordir.Chapters) }),
 	sparse("inReplyTo", lektordir.FieldInReplyTo, func(r *Record) any {
 		var refs []string
 		for _, to := range r.InReplyTo() {
@@ -535,6 +537,14 @@ var columns = []column{
 		Get: func(r *Record) any { return r.Get(lektordir.FieldSummary).Summary }}},
 	{contentFields, cmdline.Column[*Record]{Name: "content", Extra: true, Full: true, Text: true,
 		Get: func(r *Record) any { return r.rendered() }}},
+}
+
+// urls returns the URLs of the elements with a name.
+func (r *Record) urls(name string) (list []string) {
+	for e := range r.Get(lektordir.FieldElements).Elements.Named(name) {
+		list = append(list, e.Get("url"))
+	}
+	return list
 }
 
 // contentFields are the fields that the column content needs.

@@ -22,7 +22,7 @@ import (
 // the version: files of another version are replaced.
 const (
 	application = 0x6c6b7472
-	version     = 9
+	version     = 10
 	pageSize    = 8192
 )
 

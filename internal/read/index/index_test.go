@@ -86,8 +86,9 @@ func (w *world) ask(with bool, words string, sel entrystore.Selection) []string 
 	}
 	lines := make([]string, len(found))
 	for i, r := range found {
-		e := r.Get(lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType | lektordir.FieldCategories | lektordir.FieldInReplyTo)
-		lines[i] = fmt.Sprintf("%s %q %q %s %s %q %q", r.Ref.Path(), e.Title, e.Author, r.Date(), e.Type, e.Categories, e.InReplyTo)
+		e := r.Get(lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType | lektordir.FieldCategories | lektordir.FieldInReplyTo |
+			lektordir.FieldDuration | lektordir.FieldEpisode | lektordir.FieldSeason | lektordir.FieldElements)
+		lines[i] = fmt.Sprintf("%s %q %q %s %s %q %q %d %d %s %q", r.Ref.Path(), e.Title, e.Author, r.Date(), e.Type, e.Categories, e.InReplyTo, e.Season, e.Episode, e.Duration, e.Elements)
 	}
 	if sel.Newest == 0 {
 		slices.Sort(lines)
@@ -178,7 +179,8 @@ func TestAnswers(t *testing.T) {
 		}
 		files := []string{
 			fmt.Sprintf("title=Title %d", i), "content=<p>text " + strings.Repeat("number ", i%3) + fmt.Sprint(i) + " of the <b>Größe</b> 日本語の本 machine learning</p>", "type=text/html",
-			"pubdate=" + time.Unix(1600000000+int64(i*7919%300)*86400*30, 0).UTC().Format(time.RFC3339), "extras=category\tc" + fmt.Sprint(i%5) + "\nin-reply-to\turn:x:" + fmt.Sprint(i) + "\n",
+			"pubdate=" + time.Unix(1600000000+int64(i*7919%300)*86400*30, 0).UTC().Format(time.RFC3339), "extras=category\tc" + fmt.Sprint(i%5) + "\nin-reply-to\turn:x:" + fmt.Sprint(i) + "\n" +
+				[]string{"", "season\t2\nelement\tpodcast:transcript\t\turl=http://x.example/\n", "duration\t1800\nepisode\t7\nelement\tpsc:chapters\n"}[i%3],
 		}
 		if i%41 == 3 {
 			files = append(files, "title") // malformed
@@ -192,6 +194,7 @@ func TestAnswers(t *testing.T) {
 		"", "text", "number", "umber", "GRÖSSE", "groß", "日本", "日本語の", "本語", "\"number 7\"", "\"number number 8\"", "\"machine learn\"", "\"ine learning\"", "7 or 13", "not:number",
 		"title:7", "alpha", "ärger", "since:2021", "before:2022 number", "on:2021-03", "is:unread 1", "flag:F", "is:flagged 2", "is:trashed", "category:c3", "text:title", "/n.m/i 9", "e", "s r",
 		"has:category", "delivered:2023-11-14T22:15:00Z", "type:html", "is:withdrawn", "id:x", "\"of the\"", "\"the größe\"",
+		"season:2", "episode:>6", "duration:<31m", "duration:>30m", "has:transcript", "has:chapters", "number not:has:chapters",
 	} {
 		for _, sel := range []entrystore.Selection{{All: true}, {All: true, Newest: 7}, {Newest: 5, Want: lektordir.FieldPubDate}} {
 			w.same(words, sel)

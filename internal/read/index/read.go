@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -17,7 +18,8 @@ import (
 
 // fields are the fields of an entry that the index reads.
 const fields = lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldPubDate | lektordir.FieldType |
-	lektordir.FieldCategories | lektordir.FieldEnclosures | lektordir.FieldReplaces | lektordir.FieldInReplyTo
+	lektordir.FieldCategories | lektordir.FieldEnclosures | lektordir.FieldReplaces | lektordir.FieldInReplyTo |
+	lektordir.FieldDuration | lektordir.FieldEpisode | lektordir.FieldSeason | lektordir.FieldElements
 
 // maxText is the maximum size in bytes of a content that is indexed. A longer content makes the
 // entry odd.
@@ -49,17 +51,19 @@ type extras struct {
 	Enclosures []lektordir.Enclosure `json:"e,omitempty"`
 	Replaces   string                `json:"r,omitempty"`
 	InReplyTo  []lektordir.ReplyTo   `json:"t,omitempty"`
+	Duration   time.Duration         `json:"d,omitempty"`
+	Episode    int                   `json:"n,omitempty"`
+	Season     int                   `json:"s,omitempty"`
+	Elements   lektordir.Elements    `json:"x,omitempty"`
 }
 
 // more returns the extras as JSON, nil if there are none.
 func (d *doc) more() []byte {
-	x := extras{d.entry.Categories, d.entry.Enclosures, d.entry.Replaces, d.entry.InReplyTo}
-	if len(x.Categories)+len(x.Enclosures)+len(x.InReplyTo) == 0 && x.Replaces == "" {
-		return nil
-	}
-	b, err := json.Marshal(x)
-	if err != nil {
-		return nil // never for strings and numbers
+	e := &d.entry
+	b, err := json.Marshal(extras{e.Categories, e.Enclosures, e.Replaces, e.InReplyTo, e.Duration, e.Episode, e.Season,
+		e.Elements})
+	if err != nil || string(b) == "{}" {
+		return nil // never fails for strings and numbers
 	}
 	return b
 }

@@ -488,6 +488,7 @@ func (f *search) hit(r *rows, whole bool, listed ...int64) {
 				return
 			}
 			e.Categories, e.Enclosures, e.Replaces, e.InReplyTo = x.Categories, x.Enclosures, x.Replaces, x.InReplyTo
+			e.Duration, e.Episode, e.Season, e.Elements = x.Duration, x.Episode, x.Season, x.Elements
 		}
 	}
 	if !f.yield(h) {

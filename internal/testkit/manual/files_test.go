@@ -14,13 +14,14 @@ import (
 
 // richRSS and richAtom have data for every file of a feed and an entry.
 const (
-	richRSS = `<?xml version="1.0"?><rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"><channel>
-<title>Cast</title><link>http://example.org/</link><generator>g</generator><description>d</description><language>de</language><copyright>c</copyright>
+	richRSS = `<?xml version="1.0"?><rss version="2.0" xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd" xmlns:podcast="https://podcastindex.org/namespace/1.0"><channel>
+<podcast:locked>yes</podcast:locked><title>Cast</title><link>http://example.org/</link><generator>g</generator><description>d</description><language>de</language><copyright>c</copyright>
 <managingEditor>m@example.org (M)</managingEditor><image><url>http://example.org/i.png</url><title>x</title><link>http://example.org/</link></image>
 <item><title>One</title><link>http://example.org/1</link><guid>urn:x:1</guid><author>a@example.org (A)</author><category>c</category>
 <comments>http://example.org/c</comments><pubDate>yesterday</pubDate><source url="http://s.example/">S</source>
 <enclosure url="http://e.example/1.mp3" type="audio/mpeg" length="5"/><itunes:duration>1:00</itunes:duration><itunes:episode>3</itunes:episode>
-<itunes:season>1</itunes:season><itunes:image href="http://example.org/1.png"/><description>text</description></item>
+<itunes:season>1</itunes:season><itunes:image href="http://example.org/1.png"/><description>text</description>
+<podcast:transcript url="http://example.org/1.vtt" type="text/vtt"/></item>
 </channel></rss>`
 	richAtom = `<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="de"><title>Atom</title><id>urn:x:f</id><updated>2026-01-02T00:00:00Z</updated>
 <entry xml:lang="en" xmlns:thr="http://purl.org/syndication/thread/1.0"><title>Two</title><id>urn:x:2</id><link href="http://example.org/2"/>
@@ -161,7 +162,7 @@ lektor-fetch deliver --id http://example.org/atom <atom2.xml
 lektor-fetch add --no-fetch https://daringfireball.net/feed
 lektor-fetch set https://daringfireball.net/feed fulltext on
 lektor-fetch update https://daringfireball.net/feed`)
-	fields := map[string]int{"enclosure": 3, "source": 4, "fulltext": 2, "person": 4, "relation": 4, "in-reply-to": 4}
+	fields := map[string]int{"enclosure": 3, "source": 4, "fulltext": 2, "person": 4, "relation": 4, "in-reply-to": 4, "element": 4}
 	found, err := filepath.Glob(filepath.Join(p.dir, "new/*/*/extras"))
 	if err != nil || len(found) != 7 {
 		t.Fatal(found, err)

@@ -268,6 +268,14 @@ lines \ here'`,
 		out:    `\A *2 tea\n *1 long walks\n\z`,
 	},
 	{
+		starts: `grep '^element.podcast:transcript' extras`,
+		before: `printf 'element\tpodcast:person\tAnn\turl=http://example.org/no\nelement\tpodcast:transcript\t\turl=http://example.org/1.vtt\ttype=text/vtt\n' \
+    >>"$(lektor-view ls -a -o path feed:urn:x:extras title:One)/extras"`,
+		given: `cd "$(lektor-view ls -a -o path feed:urn:x:extras title:One)"`,
+		out:   `\Ahttp://example.org/1.vtt\n\z`,
+		then:  `cd "$D"`,
+	},
+	{
 		starts: "id=urn:example:clock",
 		before: `lektor-fetch rm --purge https://example.org/feed urn:x:extras urn:x:chart`,
 		then: `test "$(lektor-view ls -o '{{.feed}}: {{.title}}')" = 'Clock: Current time'

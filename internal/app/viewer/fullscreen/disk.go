@@ -241,6 +241,7 @@ func (l *pages) Page(ctx context.Context, ref lektordir.Ref, width int, feedText
 	if p.Text == "" {
 		p.Text = termsafe.Clean(e.Summary)
 	}
+	p.Text += viewer.Spoken(r, width)
 	for line := range strings.Lines(b.String()) {
 		if strings.HasPrefix(line, "Flags: ") {
 			continue // they may change meanwhile, and are in the title of the pane

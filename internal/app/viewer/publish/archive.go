@@ -279,6 +279,9 @@ func digest(r *entrystore.Record, e *feedconv.Entry) string {
 	if e.Duration != 0 || e.Episode != 0 || e.Season != 0 {
 		add("podcast", e.Duration.String(), fmt.Sprint(e.Episode), fmt.Sprint(e.Season))
 	}
+	for _, c := range entrystore.Public(r.Get(lektordir.FieldElements)).Elements {
+		add("element", c.Name, c.Text, fmt.Sprint(c.Attributes))
+	}
 	if !own.PubDate.IsZero() { // else it is that of the delivery
 		add("dates", e.PubDate.UTC().Format(time.RFC3339Nano), e.Updated.UTC().Format(time.RFC3339Nano))
 	}

@@ -35,6 +35,7 @@ import (
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
+	"github.com/lektordir/lektor/lektordir/fromfeed"
 )
 
 // Options are the options of [Publish].
@@ -285,6 +286,7 @@ func (p *publisher) single(ctx context.Context) error {
 	}
 	p.uniqueIDs(list)
 	feed := p.feed
+	p.elements(&feed, list)
 	for _, c := range list {
 		if c.Updated.After(feed.Updated) {
 			feed.Updated = c.Updated
@@ -319,6 +321,21 @@ func (p *publisher) single(ctx context.Context) error {
 	}
 	_, err = p.S.Out.Write(b.Bytes())
 	return err
+}
+
+// elements sets the extensions, the image and the author of a feed whose entries are all of one podcast.
+// That it has moved is left out: subscribers would follow.
+func (p *publisher) elements(feed *feedconv.Feed, list []candidate) {
+	if len(list) == 0 || slices.ContainsFunc(list, func(c candidate) bool { return c.ref.Feed != list[0].ref.Feed }) {
+		return
+	}
+	f := p.Dir.FeedOf(list[0].ref)
+	own := entrystore.Public(&lektordir.Entry{Elements: f.Elements, Image: f.Image, Author: f.Author})
+	own.Elements = slices.DeleteFunc(own.Elements,
+		func(e lektordir.Element) bool { return e.Name == "itunes:new-feed-url" })
+	if _, feed.Extensions = fromfeed.Extensions(own.Elements); len(own.Elements) > 0 {
+		feed.Image, feed.Authors = own.Image, authors(own.Author)
+	}
 }
 
 // encode returns a document whose entries are in memory.
@@ -585,6 +602,7 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 		Categories: e.Categories, Comments: e.Comments, Image: e.Image, Language: cmp.Or(e.Language, r.Feed().Language),
 		Duration: e.Duration, Episode: e.Episode, Season: e.Season, Rights: e.Rights,
 	}
+	out.Attributes, out.Extensions = fromfeed.Extensions(e.Elements)
 	for _, c := range e.Terms {
 		out.Terms = append(out.Terms, feedconv.Category(c))
 	}

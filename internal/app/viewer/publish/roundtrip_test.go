@@ -123,6 +123,7 @@ func kept(e *feedconv.Entry, format string) map[string]any {
 		"authors": inParts(persons), "contributors": inParts(contributors), "categories": fmt.Sprintf("%q", e.Categories),
 		"enclosures": fmt.Sprintf("%v", enclosures), "comments": e.Comments, "image": e.Image, "language": e.Language, "duration": e.Duration,
 		"episode": e.Episode, "season": e.Season, "source": fmt.Sprintf("%+v", source), "source authors": authors, "terms": fmt.Sprintf("%q", terms), "link": e.Link, "title": e.Title, "published": e.PubDate.UTC(), "links": fmt.Sprintf("%q", links), "replies": fmt.Sprintf("%q", e.InReplyTo), "rights": e.Rights,
+		"extensions": fmt.Sprintf("%q", e.Extensions), "attributes": fmt.Sprintf("%q", e.Attributes),
 	}
 }
 
@@ -185,6 +186,24 @@ func randomFeed(r *rand.Rand) *feedconv.Feed {
 				e.Terms = append(e.Terms, c)
 			}
 			e.Enclosures = append(e.Enclosures, feedconv.Enclosure{URL: fmt.Sprintf("http://example.com/%d.mp3?a&b", n), Type: "audio/mpeg", Length: int64(1 + n)})
+		}
+		const podcast = "https://podcastindex.org/namespace/1.0"
+		if r.IntN(2) == 0 {
+			e.Attributes = []feedconv.Attribute{{Namespace: podcast, Name: "status", Value: "live"},
+				{Namespace: podcast, Name: "start", Value: "2026-05-01T18:00:00Z"}}
+		}
+		attribute := func(name, value string) feedconv.Attribute { return feedconv.Attribute{Name: name, Value: value} }
+		for n := range r.IntN(3) {
+			e.Extensions = append(e.Extensions,
+				feedconv.Extension{Namespace: podcast, Name: "person", Text: "Ann = 1", Attributes: []feedconv.Attribute{attribute("role", "host & <guest>"), attribute("empty", "")}},
+				feedconv.Extension{Namespace: podcast, Name: "alternateEnclosure",
+					Attributes: []feedconv.Attribute{attribute("type", "audio/opus"), attribute("bitrate", fmt.Sprint(n))},
+					Children: []feedconv.Extension{{Namespace: podcast, Name: "source", Attributes: []feedconv.Attribute{attribute("uri", "http://a.example/1=2?a&b")}},
+						{Namespace: podcast, Name: "source"},
+						{Namespace: podcast, Name: "integrity", Attributes: []feedconv.Attribute{attribute("type", "sri"), attribute("value", "sha384-E=")}}}},
+				feedconv.Extension{Namespace: "http://podlove.org/simple-chapters", Name: "chapters",
+					Children: []feedconv.Extension{{Namespace: "http://podlove.org/simple-chapters", Name: "chapter", Attributes: []feedconv.Attribute{attribute("start", "0:10")}}}},
+				feedconv.Extension{Namespace: "http://www.itunes.com/dtds/podcast-1.0.dtd", Name: "explicit", Text: "true"})
 		}
 		f.Entries = append(f.Entries, e)
 	}

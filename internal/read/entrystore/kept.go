@@ -1,0 +1,65 @@
+package entrystore
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/files/atomicfile"
+)
+
+// savedFiles is a directory with a file for each file of an entry that was saved. Its name is
+// [Record.FileID], and its text the path.
+const savedFiles = "etc/view/saved"
+
+// maxKept is the maximum size of a saved file that [Record.Kept] reads.
+const maxKept = 8 << 20
+
+// FileID returns the id of a file of the entry by its URL.
+func (r *Record) FileID(url string) string {
+	sum := sha256.Sum256([]byte(r.Key() + "\n" + url))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Saved returns the path of the file that was saved from a URL, or "".
+func (r *Record) Saved(url string) string {
+	data, err := atomicfile.Read(r.s.Dir.Join(savedFiles, r.FileID(url)), MaxRules)
+	if err != nil {
+		return ""
+	}
+	path := strings.TrimSuffix(string(data), "\n")
+	if fi, err := os.Stat(path); err != nil || !fi.Mode().IsRegular() || !filepath.IsAbs(path) {
+		return ""
+	}
+	return path
+}
+
+// SetSaved records the path of the file that was saved from a URL.
+func (r *Record) SetSaved(url, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.NoLinks(r.s.Dir.Path(), "etc/view", savedFiles); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(r.s.Dir.Join(savedFiles), 0o777); err != nil {
+		return err
+	}
+	return atomicfile.WriteUnsynced(r.s.Dir.Join(savedFiles, r.FileID(url)), []byte(path+"\n"))
+}
+
+// Kept returns the file that was saved from a URL, nil if there is none or it is too large.
+func (r *Record) Kept(url string) []byte {
+	path := r.Saved(url)
+	if path == "" {
+		return nil
+	}
+	data, err := atomicfile.Read(path, maxKept)
+	if err != nil {
+		return nil
+	}
+	return data
+}
