@@ -140,7 +140,7 @@ func (t *Stager) again(ctx context.Context, it *item, lineage []journal.Record, 
 	switch {
 	case err != nil:
 		return err
-	case !staged && (it.renamed || newest.Content == unknown):
+	case !staged && (it.renamed || it.moved || newest.Content == unknown):
 		return t.Alias(it.identity, it.key, it.content, newest)
 	case !staged || unchanged:
 		return nil
@@ -170,7 +170,7 @@ func (t *Stager) wanted(it *item, lineage []journal.Record, doc *Document) (repl
 	switch p := doc.Policy; {
 	case !late, p == Ignore:
 	case p == Deliver:
-		wanted = !slices.ContainsFunc(lineage, before)
+		wanted = !it.moved && !slices.ContainsFunc(lineage, before)
 	default:
 		_, err := dirfs.Lstat(t.Dir().Join("new", t.Feed(), newest.Unique))
 		replaces, wanted = newest.Unique, err == nil
@@ -271,6 +271,7 @@ func compare(j *journal.Journal, doc Document) (items []*item, known, old []*jou
 	if doc.GUIDs == Own {
 		return items, known, make([]*journal.Record, len(items))
 	}
+	markMoved(items, known)
 	return items, known, renumbered(j, items, known, split)
 }
 
