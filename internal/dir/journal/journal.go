@@ -158,7 +158,7 @@ type Journal struct {
 	torn bool   // Append adds a newline first
 
 	// Each index is built when it is first used.
-	byIdentity, byLineage, byKey, byName index
+	byIdentity, byLineage, byKey, byRest, byName index
 }
 
 // index finds lines by a hash.
@@ -277,6 +277,8 @@ func hashOfIdentity(l []byte) uint64 { id, _, _, _, _ := fields(l); return hash(
 
 func hashOfKey(l []byte) uint64 { _, link, rest, _, _ := fields(l); return hash(link, rest) }
 
+func hashOfRest(l []byte) uint64 { _, _, rest, _, _ := fields(l); return hash(rest) }
+
 func hashOfName(l []byte) uint64 {
 	_, _, _, _, unique := fields(l)
 	unique, _, _ = bytes.Cut(unique, []byte{' '})
@@ -349,6 +351,11 @@ func (j *Journal) Versions(identity Digest) []Record {
 func (j *Journal) WithKey(k Key) []Record {
 	return j.find(&j.byKey, hashOfKey, hash(digits(k.Link[:]), digits(k.Rest[:])),
 		func(r Record) bool { return r.Key == k })
+}
+
+// WithRest returns the records whose second key has a rest, oldest first.
+func (j *Journal) WithRest(rest [4]byte) []Record {
+	return j.find(&j.byRest, hashOfRest, hash(digits(rest[:])), func(r Record) bool { return r.Key.Rest == rest })
 }
 
 // LineageOf returns the records of all versions and aliases of the entry of a record, oldest first.

@@ -22,6 +22,8 @@ type item struct {
 	// renamed is true if the item was recognised by another name: in the other scheme, or by the
 	// link of an imported entry.
 	renamed bool
+	// moved is true if of the item only the link has changed, as those of most others: the site has moved.
+	moved   bool
 	key     journal.Key
 	rest    journal.Digest // digest of title, text and date
 	whole   journal.Digest // digest of title, text, date and enclosures
@@ -220,10 +222,10 @@ func (it *item) inOtherScheme() (out []*item) {
 	return out
 }
 
-// moved returns the last record of the entry that has the names of the item in the other scheme, or
+// secured returns the last record of the entry that has the names of the item in the other scheme, or
 // nil: the site has moved to https, or announces its entries under both. An entry that the document
 // has, too, is another one.
-func (it *item) moved(j *journal.Journal, present map[journal.Digest]bool) *journal.Record {
+func (it *item) secured(j *journal.Journal, present map[journal.Digest]bool) *journal.Record {
 	for _, other := range it.inOtherScheme() {
 		if other.identity == it.identity || !present[other.identity] {
 			if r := other.find(j); r != nil {
@@ -300,7 +302,7 @@ func origins(j *journal.Journal, items []*item, guids GUIDs) (known []*journal.R
 	for i, it := range slices.Backward(items) {
 		if known[i] = it.find(j); known[i] == nil {
 			if guids != Own {
-				known[i] = it.moved(j, present)
+				known[i] = it.secured(j, present)
 			}
 			if known[i] == nil {
 				known[i] = it.matchImported(j, items)
@@ -341,6 +343,11 @@ func newRenumberings(j *journal.Journal, items []*item, known []*journal.Record)
 	return n
 }
 
+// stays reports whether a record is of an entry that the document still has.
+func (n *renumberings) stays(r journal.Record) bool {
+	return n.present[r.Identity] || n.claimed[r.Lineage()]
+}
+
 // take returns the record of a delivered entry that has all values of the item except the guid, or
 // nil. Link, title and text alone may be those of every entry, so the item must also have a date or
 // enclosures. The document must no longer have the entry. take returns each entry only once.
@@ -351,11 +358,7 @@ func (n *renumberings) take(it *item) *journal.Record {
 	for _, k := range it.keys() {
 		recs, ok := n.found[k]
 		if !ok {
-			recs = n.j.WithKey(k)
-			if slices.ContainsFunc(recs, func(r journal.Record) bool {
-				return n.present[r.Identity] ||
-					n.claimed[r.Lineage()]
-			}) {
+			if recs = n.j.WithKey(k); slices.ContainsFunc(recs, n.stays) {
 				recs = nil
 			}
 		}
@@ -369,6 +372,21 @@ func (n *renumberings) take(it *item) *journal.Record {
 	return nil
 }
 
+// takeMoved returns the record of a delivered entry that has all values of the item except guid and
+// link, or nil. The item must have a text and a date. takeMoved returns one entry of several alike.
+func (n *renumberings) takeMoved(it *item) *journal.Record {
+	if it.entry.Text == "" || it.entry.PubDate.IsZero() {
+		return nil
+	}
+	recs := n.j.WithRest(it.key.Rest)
+	old := journal.Newest(recs)
+	if old == nil || slices.ContainsFunc(recs, n.stays) {
+		return nil
+	}
+	n.claimed[old.Lineage()] = true
+	return old
+}
+
 // distinct reports whether the second key distinguishes the item from others.
 func (it *item) distinct() bool {
 	return it.entry.Link != "" && !it.entry.PubDate.IsZero() || len(it.files) > 0
@@ -379,9 +397,12 @@ func (it *item) keys() []journal.Key {
 	return []journal.Key{it.key, {Link: it.linkAt(otherScheme(it.entry.Link)), Rest: it.key.Rest}}
 }
 
+// most reports whether n entries of a document are at least two, and more than half.
+func most(n, all int) bool { return n > 1 && 2*n > all }
+
 // renumbered returns, for each entry of a document that is not known, the record of the delivered entry
 // whose guid was regenerated, or nil. Publishers regenerate guids all at once: if as many guids stayed,
-// a new guid is a new entry.
+// a new guid is a new entry. If a site moves to another host, most entries have another link, too.
 func renumbered(j *journal.Journal, items []*item, known []*journal.Record, split []bool) []*journal.Record {
 	old := make([]*journal.Record, len(items))
 	if j.Good == 0 {
@@ -389,18 +410,55 @@ func renumbered(j *journal.Journal, items []*item, known []*journal.Record, spli
 	}
 	n := newRenumberings(j, items, known)
 	stayed, found := 0, 0
+	var unknown []int
 	for i, it := range slices.Backward(items) {
 		switch {
 		case known[i] == nil && !split[i]:
 			if old[i] = n.take(it); old[i] != nil {
 				found++
+			} else {
+				unknown = append(unknown, i)
 			}
 		case known[i] != nil && it.entry.GUID != "" && it.level == 0:
 			stayed++
+		}
+	}
+	if most(len(unknown), len(items)) {
+		moved := map[int]*journal.Record{}
+		for _, i := range unknown {
+			if r := n.takeMoved(items[i]); r != nil {
+				moved[i] = r
+			}
+		}
+		if most(len(moved), len(items)) {
+			for i, r := range moved {
+				old[i] = r
+			}
+			found += len(moved)
 		}
 	}
 	if stayed >= found {
 		clear(old)
 	}
 	return old
+}
+
+// markMoved marks the items of which only the link has changed, if these are most of the known ones.
+func markMoved(items []*item, known []*journal.Record) {
+	var moved []*item
+	delivered := 0
+	for i, r := range known {
+		if r == nil {
+			continue
+		}
+		delivered++
+		if it := items[i]; r.Key.Rest == it.key.Rest && r.Key.Link != it.key.Link && !it.is(r.Content) {
+			moved = append(moved, it)
+		}
+	}
+	if most(len(moved), delivered) {
+		for _, it := range moved {
+			it.moved = true
+		}
+	}
 }

@@ -140,7 +140,7 @@ func (t *Stager) again(ctx context.Context, it *item, lineage []journal.Record, 
 	switch {
 	case err != nil:
 		return err
-	case !staged && (it.renamed || newest.Content == unknown):
+	case !staged && (it.renamed || it.moved || newest.Content == unknown):
 		return t.Alias(it.identity, it.key, it.content, newest)
 	case !staged || unchanged:
 		return nil
@@ -177,7 +177,7 @@ func (t *Stager) wanted(it *item, lineage []journal.Record, doc *Document) (repl
 	}
 	// The status of a broadcast is news for a reader of the announcement, too.
 	if doc.Policy == Deliver || it.entry.Status != "" {
-		wanted = !slices.ContainsFunc(lineage, before)
+		wanted = !it.moved && !slices.ContainsFunc(lineage, before)
 	}
 	return replaces, wanted, nil
 }
@@ -275,6 +275,7 @@ func compare(j *journal.Journal, doc Document) (items []*item, known, old []*jou
 	if doc.GUIDs == Own {
 		return items, known, make([]*journal.Record, len(items))
 	}
+	markMoved(items, known)
 	return items, known, renumbered(j, items, known, split)
 }
 

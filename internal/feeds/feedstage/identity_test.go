@@ -124,6 +124,84 @@ func TestGuidsOfTheirOwn(t *testing.T) {
 	}
 }
 
+// A site that moves to another host has other links, and often other guids, all at once. An entry is
+// known by its title, text, date and enclosures if most entries of the document, and at least two, are.
+func TestMovedSite(t *testing.T) {
+	at := func(host string, n int, changes ...func(*feedconv.Entry)) (doc []feedconv.Entry) {
+		for i := range n {
+			page := fmt.Sprintf("https://%s/%d", host, i)
+			e := changed(entry(fmt.Sprint(i), fmt.Sprint("text ", i)), guid(page), link(page), func(e *feedconv.Entry) {
+				e.PubDate = e.PubDate.Add(time.Duration(i) * time.Hour)
+			})
+			doc = append(doc, changed(e, changes...))
+		}
+		return doc
+	}
+	with := func(docs ...[]feedconv.Entry) []feedconv.Entry { return slices.Concat(docs...) }
+	oneDate := func(e *feedconv.Entry) { e.PubDate = entry("", "").PubDate }
+	content := func(s string) func(*feedconv.Entry) { return func(e *feedconv.Entry) { e.Content = s } }
+	fresh := []feedconv.Entry{changed(entry("https://b/new", "new"), link("https://b/new"))}
+	for name, c := range map[string]struct {
+		docs [][]feedconv.Entry
+		want int
+	}{
+		"guids and links":          {[][]feedconv.Entry{at("a", 4), at("b", 4), at("c", 4), at("a", 4)}, 4},
+		"links, and no guids":      {[][]feedconv.Entry{at("a", 4, guid("")), at("b", 4, guid(""))}, 4},
+		"with a new one":           {[][]feedconv.Entry{at("a", 4), with(fresh, at("b", 4))}, 5},
+		"most are new":             {[][]feedconv.Entry{at("a", 2), at("b", 5)}, 7},
+		"one alone":                {[][]feedconv.Entry{at("a", 1), at("b", 1)}, 2},
+		"undated":                  {[][]feedconv.Entry{at("a", 3, undated), at("b", 3, undated)}, 6},
+		"without a text":           {[][]feedconv.Entry{at("a", 3, content("")), at("b", 3, content(""))}, 6},
+		"all alike":                {[][]feedconv.Entry{at("a", 3, title("T"), content("x"), oneDate), at("b", 3, title("T"), content("x"), oneDate)}, 6},
+		"the old one is there too": {[][]feedconv.Entry{at("a", 3), with(at("a", 3), at("b", 3))}, 6},
+		"some stayed":              {[][]feedconv.Entry{at("a", 4), with(at("a", 2), at("b", 4)[2:])}, 6},
+		"some changed":             {[][]feedconv.Entry{at("a", 4), with(at("b", 3), []feedconv.Entry{changed(at("b", 4)[3], title("T"))})}, 5},
+	} {
+		wo := newWorld(t, lektordir.UpdateAlways)
+		for range 2 {
+			for _, doc := range c.docs {
+				wo.fetch(doc...)
+			}
+		}
+		if got := len(wo.contents()); got != c.want {
+			t.Errorf("%s: %d entries, want %d: %q", name, got, c.want, wo.contents())
+		}
+	}
+}
+
+// Links that change together are those of a site that has moved, and no corrections. One that changes
+// alone is.
+func TestMovedLinks(t *testing.T) {
+	to := func(host string, doc []feedconv.Entry) []feedconv.Entry {
+		doc = slices.Clone(doc)
+		for i := range doc {
+			doc[i].Link = fmt.Sprintf("https://%s/%d", host, i)
+		}
+		return doc
+	}
+	old := to("a", numbered(4, prefix("g")))
+	wo := newWorld(t, lektordir.UpdateAlways)
+	wo.fetch(old...)
+	one := slices.Clone(old)
+	one[0].Link = "https://a/zero"
+	if res := wo.fetch(one...); len(res.Updated) != 1 {
+		t.Errorf("one link: %+v", res)
+	}
+	moved := to("b", old)
+	if res := wo.fetch(moved...); len(res.Updated) != 0 {
+		t.Errorf("all links: %+v", res)
+	}
+	// The links are recorded: later, when most entries are new ones, they are not taken for changes.
+	later := append(numbered(9, prefix("n")), moved...)
+	if res := wo.fetch(later...); len(res.New) != 9 || len(res.Updated) != 0 {
+		t.Errorf("later: %+v", res)
+	}
+	moved[1].Title = "T"
+	if res := wo.fetch(to("c", moved)...); len(res.Updated) != 1 {
+		t.Errorf("moved and retitled: %+v", res)
+	}
+}
+
 // An entry that an update has joined with another guid keeps that: a new guid with its old values is
 // another entry.
 func TestRegeneratedOnce(t *testing.T) {
