@@ -263,18 +263,41 @@ func (p panics) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// Accepts reports whether a field such as Accept or Accept-Encoding has a value, without weight 0.
+func Accepts(field, value string) bool {
+	for part := range strings.SplitSeq(field, ",") {
+		name, weight, _ := strings.Cut(part, ";")
+		if strings.EqualFold(strings.TrimSpace(name), value) {
+			q := strings.ReplaceAll(weight, " ", "")
+			return !strings.HasPrefix(q, "q=0") || strings.Trim(q[len("q=0"):], ".0") != ""
+		}
+	}
+	return false
+}
+
+// Secure reports whether a client made a request by TLS. X-Forwarded-Proto is used only if the connection comes
+// from a trusted proxy.
+func Secure(r *http.Request, proxies []netip.Prefix) bool {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	addr, err := netip.ParseAddr(host)
+	return r.TLS != nil ||
+		r.Header.Get("X-Forwarded-Proto") == "https" && (err != nil || trusted(addr.Unmap(), proxies))
+}
+
+// trusted reports whether an address is that of a trusted proxy.
+func trusted(a netip.Addr, proxies []netip.Prefix) bool {
+	return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
 // Peer returns the address of the client that made a request. X-Forwarded-For is used only
 // if the connection comes from a trusted proxy; the client is the last address in it that
 // is not a trusted proxy.
 func Peer(r *http.Request, proxies []netip.Prefix) netip.Addr {
-	trusted := func(a netip.Addr) bool {
-		return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(a) })
-	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	addr, err := netip.ParseAddr(host)
 	addr = addr.Unmap()
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && (err != nil || trusted(addr)); i-- {
+	for i := len(hops) - 1; i >= 0 && (err != nil || trusted(addr, proxies)); i-- {
 		next, perr := netip.ParseAddr(strings.TrimSpace(hops[i]))
 		if perr != nil {
 			break
