@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/lektordir/lektor/internal/app/server"
+	"github.com/lektordir/lektor/internal/app/server/page"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fetchcmd"
 	"github.com/lektordir/lektor/internal/http/httpserver"
@@ -29,7 +30,7 @@ func main() {
 func newApp() *cli.App {
 	return &cli.App{
 		Name:  "lektor-serve",
-		Usage: "serve lektor-dirs to feed readers by the Google Reader API",
+		Usage: "serve lektor-dirs to browsers, and to feed readers by the Google Reader API",
 		Description: `Example:
    lektor-serve passwd ann
    lektor-serve --listen 127.0.0.1:8091`,
@@ -48,6 +49,10 @@ func newApp() *cli.App {
 				Usage: "show clients the `WHICH` folders of a feed: first or all"},
 			&cli.IntFlag{Name: "max-connections", Value: httpserver.DefaultMaxConns,
 				Usage: "keep at most `N` connections open"},
+			&cli.BoolFlag{Name: "no-page", Usage: "serve the API alone, without the page for browsers"},
+			&cli.StringFlag{Name: "images", Value: "ask",
+				Usage: "let the page load images from elsewhere `WHEN`: never, ask (on a click) or always"},
+			&cli.BoolFlag{Name: "keep-unread", Usage: "do not mark an entry as read when the page shows it"},
 			&cli.BoolFlag{Name: "verbose", Usage: "report each request"},
 		},
 		Commands: []*cli.Command{passwdCommand(), tokensCommand()},
@@ -62,6 +67,13 @@ func newApp() *cli.App {
 				TrustedProxies: fetchcmd.Prefixes(f, "trusted-proxy"),
 				AllowPrivate:   fetchcmd.Prefixes(f, "allow"), Insecure: f.Bool("insecure"), Verbose: f.Bool("verbose"),
 				AllCategories: f.String("categories") == "all",
+			}
+			images := f.String("images")
+			if images != "never" && images != "ask" && images != "always" {
+				f.Fail(cmdline.Usagef("--images is never, ask or always"))
+			}
+			if !f.Bool("no-page") {
+				o.Page = page.New(page.Options{Images: images, KeepUnread: f.Bool("keep-unread")})
 			}
 			if !o.AllCategories && f.String("categories") != "first" {
 				f.Fail(cmdline.Usagef("--categories is first or all"))

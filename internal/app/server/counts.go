@@ -42,14 +42,14 @@ func (c *request) unreadCounts() error {
 	folders, sum := map[string]*tally{}, tally{}
 	answer := greader.UnreadCounts{Counts: []greader.Unread{}}
 	all := c.values.Get("all") == "true"
-	names := v.folderNames()
+	names := v.Folders()
 	for _, f := range v.Feeds {
 		t := tally{f.Unread, f.Newest()}
 		sum.add(t)
 		if t.unread > 0 || all {
 			answer.Counts = append(answer.Counts, t.of(greader.FeedID(f.Hash)))
 		}
-		for _, name := range v.labels(f, names) {
+		for _, name := range v.FoldersOf(f, names) {
 			if folders[name] == nil {
 				folders[name] = &tally{}
 			}
@@ -66,8 +66,8 @@ func (c *request) unreadCounts() error {
 	return c.json(answer)
 }
 
-// labels returns the names of a feed's folders that clients see, of which names has one spelling each.
-func (v *view) labels(f *catalog.Feed, names map[string]string) (list []string) {
+// FoldersOf returns the names of a feed's folders that clients see, of which names has one spelling each.
+func (v *View) FoldersOf(f *catalog.Feed, names map[string]string) (list []string) {
 	for _, folder := range v.folders(f) {
 		if name := names[folderKey(folder)]; name != "" && !slices.Contains(list, name) {
 			list = append(list, name)

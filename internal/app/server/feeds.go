@@ -22,7 +22,7 @@ func (c *request) subscriptions() error {
 		return err
 	}
 	answer := greader.Subscriptions{Subscriptions: []greader.Subscription{}}
-	names := v.folderNames()
+	names := v.Folders()
 	for _, f := range v.Feeds {
 		s, err := v.subscription(f, names)
 		if err != nil {
@@ -38,7 +38,7 @@ func (c *request) subscriptions() error {
 const hashURN = "urn:sha1:"
 
 // subscription returns a feed. The error is that of reading it.
-func (v *view) subscription(f *catalog.Feed, names map[string]string) (greader.Subscription, error) {
+func (v *View) subscription(f *catalog.Feed, names map[string]string) (greader.Subscription, error) {
 	a := f.About
 	if a.Err != nil && !errors.As(a.Err, new(*lektordir.MalformedError)) {
 		return greader.Subscription{}, a.Err
@@ -49,7 +49,7 @@ func (v *view) subscription(f *catalog.Feed, names map[string]string) (greader.S
 		ID: greader.FeedID(f.Hash), Title: titleOf(a.Feed), Categories: []greader.Category{}, URL: url,
 		HTMLURL: publicURL(a.Link, url), IconURL: publicURL(a.Image),
 	}
-	for _, name := range v.labels(f, names) {
+	for _, name := range v.FoldersOf(f, names) {
 		s.Categories = append(s.Categories, greader.Category{ID: greader.LabelID(name), Label: name})
 	}
 	return s, nil
@@ -109,7 +109,7 @@ func (c *request) tags() error {
 		return err
 	}
 	answer := greader.Tags{Tags: []greader.Tag{{ID: greader.StateID(greader.Starred)}}}
-	folders := slices.Sorted(maps.Values(v.folderNames()))
+	folders := slices.Sorted(maps.Values(v.Folders()))
 	for _, name := range folders {
 		answer.Tags = append(answer.Tags, greader.Tag{ID: greader.LabelID(name), Type: "folder"})
 	}
@@ -129,7 +129,7 @@ func (c *request) tags() error {
 const flags = "abcdefghijklmnopqrstuvwxyz"
 
 // usedFlags returns the flags of the user that entries have which are not trashed, each once.
-func (v *view) usedFlags() string {
+func (v *View) usedFlags() string {
 	var used catalog.Flags
 	for _, f := range v.Feeds {
 		used |= f.Flags

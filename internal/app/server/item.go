@@ -28,7 +28,7 @@ const itemFields = lektordir.FieldTitle | lektordir.FieldID | lektordir.FieldCon
 
 // itemsOf reads entries in parallel. Entries that are gone or malformed are left out. The error is
 // that of ctx, or of a file that cannot be read.
-func (v *view) itemsOf(ctx context.Context, entries []entry) ([]greader.Item, error) {
+func (v *View) itemsOf(ctx context.Context, entries []Entry) ([]greader.Item, error) {
 	defer reading()()
 	found := make([]greader.Item, len(entries))
 	failed := make([]error, len(entries))
@@ -44,7 +44,7 @@ func (v *view) itemsOf(ctx context.Context, entries []entry) ([]greader.Item, er
 			items = append(items, found[i])
 		case errors.Is(err, fs.ErrNotExist):
 		case errors.As(err, new(*lektordir.MalformedError)):
-			v.store.S.Report.Warn("%v", err)
+			v.Store.S.Report.Warn("%v", err)
 		default:
 			return nil, err
 		}
@@ -62,9 +62,9 @@ func reading() (end func()) {
 }
 
 // itemOf reads an entry.
-func (v *view) itemOf(e entry) (greader.Item, error) {
+func (v *View) itemOf(e Entry) (greader.Item, error) {
 	ref := e.Ref()
-	r := v.store.Record(ref)
+	r := v.Store.Record(ref)
 	if err := r.Read(itemFields); err != nil {
 		return greader.Item{}, err
 	}
@@ -77,7 +77,7 @@ func (v *view) itemOf(e entry) (greader.Item, error) {
 	delivered := ref.Delivered()
 	published := unixTime(r.Published())
 	i := greader.Item{
-		ID: e.id.Long(), CrawlTimeMsec: greader.Millis(delivered), TimestampUsec: greader.Micros(delivered),
+		ID: e.Key.Long(), CrawlTimeMsec: greader.Millis(delivered), TimestampUsec: greader.Micros(delivered),
 		Published: published, Updated: published,
 		Title: strings.TrimSpace(termsafe.Line(own.Title)), Author: termsafe.Line(cmp.Or(own.Author, feed.Author)),
 		Canonical:  []greader.Link{{Href: cmp.Or(url, publicURL(page))}},
@@ -113,7 +113,7 @@ func publicURL(texts ...string) string {
 }
 
 // categories returns the states and labels of an entry.
-func (v *view) categories(e entry) []string {
+func (v *View) categories(e Entry) []string {
 	list := []string{greader.StateID(greader.ReadingList)}
 	if e.Unread() {
 		list = append(list, greader.StateID(greader.KeptUnread))
@@ -135,9 +135,9 @@ func (v *view) categories(e entry) []string {
 }
 
 // head returns the beginning of a list of items.
-func (v *view) head(s greader.Stream, p page) greader.Head {
+func (v *View) head(s greader.Stream, p page) greader.Head {
 	h := greader.Head{
-		Direction: "ltr", ID: greader.StateID(greader.ReadingList), Title: "lektor", Updated: v.store.Now.Unix(),
+		Direction: "ltr", ID: greader.StateID(greader.ReadingList), Title: "lektor", Updated: v.Store.Now.Unix(),
 		Self: []greader.Link{}, Alternate: []greader.Link{},
 	}
 	if len(p.entries) > 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/internal/read/index"
 	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -15,6 +16,7 @@ import (
 // ended before it began.
 type library struct {
 	dir     *lektordir.Dir
+	index   *index.Index
 	names   *catalog.Catalog // by the ids of items
 	editing sync.Mutex       // held while subscriptions are changed
 	marking sync.Mutex       // held while entries are marked
@@ -22,11 +24,13 @@ type library struct {
 
 	unsynced sync.Mutex
 	moved    []string // directories with renames that are not synced, see [Server.syncSoon]
+
+	seen readHere
 }
 
-// entry is an entry and the id of its item.
-type entry struct {
-	id greader.ID
+// Entry is an entry and the id of its item.
+type Entry struct {
+	Key greader.ID
 	catalog.Entry
 }
 
@@ -41,7 +45,7 @@ func (s *Server) library(path string) (*library, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &library{dir: dir, names: catalog.Open(dir, catalog.Options{
+	l := &library{dir: dir, index: index.For(dir, s.s, index.Options{}), names: catalog.Open(dir, catalog.Options{
 		// Items with one id get others, so that each has an id of its own. A collision takes two entries of one
 		// microsecond, and then happens in 1 of 4 cases.
 		Key:    func(r lektordir.Ref) uint64 { return uint64(greader.IDOf(r.Unique, r.Delivered())) },
@@ -58,7 +62,7 @@ func shown(f *catalog.Feed) bool {
 }
 
 // within yields the entries of some feeds that clients see, with ids from a first one on and less than another.
-func within(s *catalog.Snapshot, from, before greader.ID, oldest bool) func(yield func(entry) bool) {
+func within(s *catalog.Snapshot, from, before greader.ID, oldest bool) func(yield func(Entry) bool) {
 	if before == 0 {
 		before = math.MaxInt64
 	}
@@ -66,17 +70,17 @@ func within(s *catalog.Snapshot, from, before greader.ID, oldest bool) func(yiel
 	if oldest {
 		all = s.Rising(uint64(from), uint64(before))
 	}
-	return func(yield func(entry) bool) {
+	return func(yield func(Entry) bool) {
 		for id, e := range all {
-			if !e.Trashed() && !yield(entry{greader.ID(id), e}) {
+			if !e.Trashed() && !yield(Entry{greader.ID(id), e}) {
 				return
 			}
 		}
 	}
 }
 
-// find returns the entry with an id, if clients see it.
-func (v *view) find(id greader.ID) (entry, bool) {
+// Item returns the entry with an id, if clients see it.
+func (v *View) Item(id greader.ID) (Entry, bool) {
 	e, ok := v.Find(uint64(id))
-	return entry{id, e}, ok && !e.Trashed()
+	return Entry{id, e}, ok && !e.Trashed()
 }

@@ -28,12 +28,12 @@ func (c *request) most() int {
 
 // page is a part of a list.
 type page struct {
-	entries []entry
+	entries []Entry
 	next    greader.ID // continuation; 0 on the last page
 }
 
 // list reads the parameters of a list, and returns its entries.
-func (c *request) list(stream string, most int) (*view, greader.List, page, error) {
+func (c *request) list(stream string, most int) (*View, greader.List, page, error) {
 	l, err := greader.ParseList(stream, c.values, most)
 	if err != nil {
 		return nil, l, page{}, bad("%v", err)
@@ -43,7 +43,7 @@ func (c *request) list(stream string, most int) (*view, greader.List, page, erro
 		return nil, l, page{}, err
 	}
 	var p page
-	p.next = v.each(l, func(e entry) { p.entries = append(p.entries, e) })
+	p.next = v.each(l, func(e Entry) { p.entries = append(p.entries, e) })
 	return v, l, p, nil
 }
 
@@ -60,7 +60,7 @@ func (c *request) ids() error {
 	return c.answer(func(w io.Writer) error {
 		refs := greader.NewRefs(w)
 		refs.Streams = c.values.Get("includeAllDirectStreamIds") == "true"
-		return refs.End(v.each(l, func(e entry) { refs.Add(e.id, e.Feed.Hash, e.Micros()) }))
+		return refs.End(v.each(l, func(e Entry) { refs.Add(e.Key, e.Feed.Hash, e.Micros()) }))
 	})
 }
 
@@ -89,7 +89,7 @@ func (c *request) items() error {
 	}
 	var p page
 	for _, id := range ids {
-		if e, ok := v.find(id); ok {
+		if e, ok := v.Item(id); ok {
 			p.entries = append(p.entries, e)
 		}
 	}
@@ -118,7 +118,7 @@ func (c *request) atom() error {
 
 // writeItems answers with entries. If one cannot be read, the answer ends too early for JSON, so
 // that no client takes it for whole.
-func (c *request) writeItems(v *view, s greader.Stream, p page) error {
+func (c *request) writeItems(v *View, s greader.Stream, p page) error {
 	return c.answer(func(w io.Writer) error {
 		head, err := encode(v.head(s, p))
 		if err != nil {
@@ -141,7 +141,7 @@ func (c *request) writeItems(v *view, s greader.Stream, p page) error {
 const batch = 32
 
 // eachItem calls f for each entry that can be read.
-func (v *view) eachItem(ctx context.Context, entries []entry, f func(greader.Item) error) error {
+func (v *View) eachItem(ctx context.Context, entries []Entry, f func(greader.Item) error) error {
 	for part := range slices.Chunk(entries, batch) {
 		items, err := v.itemsOf(ctx, part)
 		if err != nil {

@@ -18,7 +18,7 @@ type edit struct{ set, clear string }
 
 // editOf reads the tags that a request adds and removes. States that the server does not know, and
 // labels other than those of flags, change nothing.
-func (v *view) editOf(add, remove []string) edit {
+func (v *View) editOf(add, remove []string) edit {
 	var e edit
 	for _, id := range remove {
 		if s, ok := greader.ParseStream(id); ok && id != "" {
@@ -52,7 +52,7 @@ func (e edit) changes(flags string) bool {
 }
 
 // flagsOf returns the flag of a stream, "" if it has none.
-func (v *view) flagsOf(s greader.Stream) string {
+func (v *View) flagsOf(s greader.Stream) string {
 	switch {
 	case s.Kind == greader.Label && len(v.feedsIn(s.Name, allFolders)) == 0:
 		return v.flag(s.Name)
@@ -80,39 +80,60 @@ func (c *request) editTag() error {
 		return err
 	}
 	e := v.editOf(c.values["a"], c.values["r"])
-	var found []entry
+	var found []Entry
 	for _, id := range greader.ParseIDs(c.values["i"]) {
-		if e, ok := v.find(id); ok {
+		if e, ok := v.Item(id); ok {
 			found = append(found, e)
 		}
 	}
-	if err := v.mark(found, e); err != nil {
+	if _, err := v.mark(found, e); err != nil {
 		return err
 	}
 	return c.ok()
 }
 
-// mark sets and clears flags of entries. The marks of a client within ten minutes have one journal of undo.
-func (v *view) mark(entries []entry, e edit) error {
+// moving calls move with the mover of a client: its marks within ten minutes have one journal of undo. It returns
+// the part of the journal that the moves have.
+func (v *View) moving(move func(m *undo.Mover, moved map[string]bool)) undo.Span {
 	lib, moved := v.request.lib, map[string]bool{}
 	lib.marking.Lock()
 	defer lib.marking.Unlock()
 	defer func() { v.request.syncSoon(lib, moved) }()
-	m := undo.Moving(v.store, "lektor-serve")
+	m := undo.Moving(v.Store, "lektor-serve")
 	m.Continue(&lib.marks, v.request.auth)
-	defer m.Close()
+	move(m, moved)
+	m.Close()
+	return m.Span()
+}
+
+// mark sets and clears flags of entries, and returns how many it changed.
+func (v *View) mark(entries []Entry, e edit) (done Done, err error) {
+	done.Span = v.moving(func(m *undo.Mover, moved map[string]bool) {
+		done.Count, err = v.markBy(m, moved, entries, e)
+	})
+	return done, err
+}
+
+// markBy is mark by a mover. It adds the feeds with changes to moved.
+func (v *View) markBy(m *undo.Mover, moved map[string]bool, entries []Entry, e edit) (n int, err error) {
 	var first error
 	failed := 0
 	var refs []lektordir.Ref
 	for _, at := range entries {
 		if e.changes(at.Flags().String()) {
 			refs = append(refs, at.Ref())
+			if strings.Contains(e.set, "S") {
+				v.request.lib.seen.add(at.Key, v.Store.Now)
+			}
 		}
 	}
 	for i, ref := range refs {
 		moved[ref.Feed] = true
 		m.Announce(refs[i:], e.set, e.clear)
 		_, err := m.SetFlags(ref, e.set, e.clear)
+		if err == nil {
+			n++
+		}
 		if err == nil || errors.Is(err, fs.ErrNotExist) || undo.Removed(err) {
 			continue
 		}
@@ -121,9 +142,9 @@ func (v *view) mark(entries []entry, e edit) error {
 		}
 	}
 	if failed > 1 {
-		return fmt.Errorf("%d of %d entries could not be marked: %w", failed, len(entries), first)
+		return n, fmt.Errorf("%d of %d entries could not be marked: %w", failed, len(entries), first)
 	}
-	return first
+	return n, first
 }
 
 // markAll implements mark-all-as-read: for the entries that are in the lektor-dir when the request
@@ -145,13 +166,13 @@ func (c *request) markAll() error {
 		return err
 	}
 	in := v.has(stream)
-	var found []entry
+	var found []Entry
 	for e := range within(v.Only(v.mayHave(stream)), 0, 0, true) {
 		if e.Unread() && in(e.Entry) && e.Micros() <= until.UnixMicro() {
 			found = append(found, e)
 		}
 	}
-	if err := v.mark(found, edit{set: "S"}); err != nil {
+	if _, err := v.mark(found, edit{set: "S"}); err != nil {
 		return err
 	}
 	return c.ok()

@@ -90,6 +90,7 @@ func TestMarkAll(t *testing.T) {
 		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "0000000150000001"}, "100:S 150:S 200: 250:T"},
 		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "0000000150000000"}, "100:S 150:new 200: 250:T"},
 		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "150"}, "100:S 150:S 200: 250:T"},
+		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "0000000150000000999"}, "100:S 150:new 200: 250:T"}, // nanoseconds
 		{[]string{"s", "user/-/state/com.google/reading-list", "ts", "0"}, "100:S 150:S 200:S 250:T"},
 		{[]string{"s", "user/-/label/unknown"}, "100:new 150:new 200: 250:T"},
 	} {

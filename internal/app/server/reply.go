@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/http/httpserver"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
@@ -37,7 +38,7 @@ func (c *request) send(contentType string, write func(io.Writer) error) error {
 	h := c.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Add("Vary", "Accept-Encoding")
-	if contentType == typeText || !accepts(c.r.Header.Get("Accept-Encoding"), "gzip") {
+	if contentType == typeText || !httpserver.Accepts(c.r.Header.Get("Accept-Encoding"), "gzip") {
 		return write(body{c})
 	}
 	h.Set("Content-Encoding", "gzip")
@@ -58,18 +59,6 @@ func (b body) Write(p []byte) (int, error) {
 	n, err := b.c.w.Write(p)
 	b.c.gone = b.c.gone || err != nil
 	return n, err
-}
-
-// accepts reports whether a field Accept-Encoding has a coding, without weight 0.
-func accepts(field, coding string) bool {
-	for part := range strings.SplitSeq(field, ",") {
-		name, weight, _ := strings.Cut(part, ";")
-		if strings.EqualFold(strings.TrimSpace(name), coding) {
-			q := strings.ReplaceAll(weight, " ", "")
-			return !strings.HasPrefix(q, "q=0") || strings.Trim(q[len("q=0"):], ".0") != ""
-		}
-	}
-	return false
 }
 
 // text answers with a text.

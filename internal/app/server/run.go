@@ -56,7 +56,8 @@ func Serve(ctx context.Context, o Options, s *cmdline.Streams) error {
 	}
 	server := New(o, a, s)
 	defer server.Close()
-	return door.Serve(ctx, httpserver.NewServer(server, s.Report), func(ctx context.Context) error {
+	web := httpserver.Persistent(httpserver.NewServer(server, s.Report))
+	return door.Serve(ctx, web, func(ctx context.Context) error {
 		httpserver.Ready(s.Report)
 		<-ctx.Done()
 		return nil

@@ -38,6 +38,8 @@ type Options struct {
 	Insecure bool
 	// AllCategories shows clients all folders of a feed; otherwise they see the first one.
 	AllCategories bool
+	// Page returns the page for browsers of a server; nil means none.
+	Page func(*Server) Page
 	// Verbose reports the requests.
 	Verbose bool
 	// Now is the clock; the default is time.Now.
@@ -54,6 +56,14 @@ type Accounts interface {
 	Login(ctx context.Context, name, password, client string, from netip.Addr) (token string, u accounts.User,
 		err error)
 	Check(token string) (accounts.User, error)
+	Logout(ctx context.Context, token string) error
+}
+
+// Page answers the requests of browsers, see package page.
+type Page interface {
+	// Answer answers a request for a path below the base path, without slashes around it. It returns false if the
+	// request is not one of a browser.
+	Answer(w http.ResponseWriter, r *http.Request, path string) bool
 }
 
 // Server answers requests. It is safe for concurrent use.
@@ -62,6 +72,7 @@ type Server struct {
 	accounts Accounts
 	s        *cmdline.Streams
 	now      func() time.Time
+	page     Page
 	sync     func(dir string, rels ...string) error // dirfs.SyncMoves
 
 	mu        sync.Mutex
@@ -76,7 +87,11 @@ func New(o Options, a Accounts, s *cmdline.Streams) *Server {
 	if o.After == nil {
 		o.After = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
 	}
-	return &Server{opts: o, accounts: a, s: s, now: o.Now, sync: dirfs.SyncMoves, libraries: map[string]*library{}}
+	server := &Server{opts: o, accounts: a, s: s, now: o.Now, sync: dirfs.SyncMoves, libraries: map[string]*library{}}
+	if o.Page != nil {
+		server.page = o.Page(server)
+	}
+	return server
 }
 
 // syncDelay is the time for which marks are collected before all are synced by one call.
@@ -236,6 +251,10 @@ func (c *request) status(err error) string {
 // serve finds the route of a request, checks the token, and answers.
 func (c *request) serve() error {
 	path, stream, ok := greader.SplitPath(c.r.URL.EscapedPath(), c.opts.BasePath)
+	if ok && c.page != nil && c.page.Answer(c.w, c.r, path) {
+		c.name = "the page"
+		return nil
+	}
 	r, found := routes()[path]
 	if !ok || !found {
 		c.name = "an unknown path"

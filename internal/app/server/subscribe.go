@@ -38,10 +38,12 @@ const maxURL = 8 << 10
 
 // editor changes the subscriptions of a user.
 type editor struct {
-	*view
+	*View
 	w     *commit.Writer
 	ctx   context.Context
 	allow []netip.Prefix
+
+	recorded undo.Span // the last change
 }
 
 // edit calls do with an editor. One request at a time edits a lektor-dir, because folders are read
@@ -58,18 +60,12 @@ func (c *request) edit(do func(*editor) error) error {
 		return err
 	}
 	defer w.Close()
-	return do(&editor{v, w, c.r.Context(), c.opts.AllowPrivate})
+	return do(&editor{View: v, w: w, ctx: c.r.Context(), allow: c.opts.AllowPrivate})
 }
 
 // record records changes in the journal of undo that has the client's marks.
 func (e *editor) record(changes ...subscriptions.Change) {
-	lib := e.request.lib
-	lib.marking.Lock()
-	defer lib.marking.Unlock()
-	m := undo.Moving(e.store, "lektor-serve")
-	m.Continue(&lib.marks, e.request.auth)
-	defer m.Close()
-	m.Settings(changes...)
+	e.recorded = e.moving(func(m *undo.Mover, _ map[string]bool) { m.Settings(changes...) })
 }
 
 // whenFree calls do again while a fetcher has the feed locked, for ten seconds.
@@ -147,7 +143,7 @@ func (e *editor) subscribe(url, title string, folders []string) (hash string, er
 // due leaves a due marker. Without one the feed is fetched later.
 func (e *editor) due(hash string) {
 	if err := schedule.AddMarker(e.dir, hash); err != nil {
-		e.store.S.Report.Warn("%v", err)
+		e.Store.S.Report.Warn("%v", err)
 	}
 }
 
@@ -261,7 +257,7 @@ func (e *editor) present(hash string) string {
 	return cmp.Or(subscriptions.Successor(e.dir, hash), hash)
 }
 
-// folders returns the names of the folders among the ids of streams, made safe as [view.folders] does.
+// folders returns the names of the folders among the ids of streams, made safe as [View.folders] does.
 func folders(ids []string) (names []string) {
 	for _, id := range ids {
 		if s, ok := greader.ParseStream(id); ok && s.Kind == greader.Label {
@@ -337,12 +333,9 @@ func (c *request) quickAdd() error {
 	if url == "" {
 		return bad("quickadd: no URL")
 	}
-	if isHost(url) {
-		url = "https://" + url
-	}
 	answer := greader.QuickAdd{Query: query}
 	err := c.edit(func(e *editor) error {
-		hash, err := e.subscribe(url, "", nil)
+		hash, err := e.subscribe(withScheme(url), "", nil)
 		if err != nil {
 			return err
 		}
@@ -359,6 +352,14 @@ func (c *request) quickAdd() error {
 		return err
 	}
 	return c.json(answer)
+}
+
+// withScheme returns a URL that a user may have typed without its scheme.
+func withScheme(url string) string {
+	if isHost(url) {
+		return "https://" + url
+	}
+	return url
 }
 
 // isHost reports whether a text is a URL without its scheme, as users type it: a host, perhaps with
@@ -383,19 +384,19 @@ func label(v greader.Values) (string, error) {
 }
 
 // labelsOf returns the names of a flag.
-func (v *view) labelsOf(flag string) []entrystore.Label {
+func (v *View) labelsOf(flag string) []entrystore.Label {
 	return slices.DeleteFunc(slices.Clone(v.ownLabels), func(l entrystore.Label) bool { return l.Flag != flag })
 }
 
 // hasLabel reports whether something has a label: a folder, or a flag unless folder is set.
-func (v *view) hasLabel(name string, folder bool) bool {
+func (v *View) hasLabel(name string, folder bool) bool {
 	_, empty := v.named(name, true)
 	return empty || len(v.feedsIn(name, allFolders)) > 0 || !folder && v.flag(name) != ""
 }
 
 // withLabels names a flag for each label that nothing has, or makes an empty folder of it. It returns the
 // lektor-dir with these.
-func (v *view) withLabels(names []string, folder bool) (*view, error) {
+func (v *View) withLabels(names []string, folder bool) (*View, error) {
 	names = slices.DeleteFunc(names, func(name string) bool { return v.hasLabel(name, folder) })
 	if len(names) == 0 {
 		return v, nil
@@ -496,7 +497,7 @@ func (c *request) disableTag() error {
 			err = e.refolder(hashes, nil, name)
 		case flag != "" && !folder:
 			gone = e.labelsOf(flag)
-			err = e.mark(slices.DeleteFunc(slices.Collect(within(e.Snapshot, 0, 0, true)), func(at entry) bool {
+			_, err = e.mark(slices.DeleteFunc(slices.Collect(within(e.Snapshot, 0, 0, true)), func(at Entry) bool {
 				return !at.Has(catalog.FlagsOf(flag))
 			}), edit{clear: flag})
 		}
@@ -517,7 +518,7 @@ func (c *request) export() error {
 	if err != nil {
 		return err
 	}
-	names := v.folderNames()
+	names := v.Folders()
 	var feeds []opml.Feed
 	for _, f := range v.Feeds {
 		s, err := v.subscription(f, names)

@@ -13,11 +13,11 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// view is the lektor-dir of a user during one request.
-type view struct {
+// View is the lektor-dir of a user during one request.
+type View struct {
 	*catalog.Snapshot // of the feeds that clients see
 	dir               *lektordir.Dir
-	store             *entrystore.Store
+	Store             *entrystore.Store
 	all               bool // [Options].AllCategories
 	request           *request
 	// ownLabels are the names of flags, and folders that may have no feeds.
@@ -25,7 +25,7 @@ type view struct {
 }
 
 // currentView returns the lektor-dir of the user as it is now.
-func (c *request) currentView() (*view, error) {
+func (c *request) currentView() (*View, error) {
 	s, err := c.lib.names.Now(c.r.Context())
 	if err != nil {
 		return nil, err
@@ -35,11 +35,11 @@ func (c *request) currentView() (*view, error) {
 		return nil, err
 	}
 	store := entrystore.New(c.lib.dir, c.now(), c.s)
-	return &view{s.Only(shown), c.lib.dir, store, c.opts.AllCategories, c, labels}, nil
+	return &View{s.Only(shown), c.lib.dir, store, c.opts.AllCategories, c, labels}, nil
 }
 
 // each calls f for the entries of a list. It returns the continuation, 0 if there are no more.
-func (v *view) each(l greader.List, f func(entry)) (next greader.ID) {
+func (v *View) each(l greader.List, f func(Entry)) (next greader.ID) {
 	wanted := v.selects(l)
 	n := 0
 	for e := range within(v.Only(v.mayHave(l.Stream)), l.From, l.Before, l.Oldest) {
@@ -50,13 +50,13 @@ func (v *view) each(l greader.List, f func(entry)) (next greader.ID) {
 			return next
 		}
 		f(e)
-		n, next = n+1, e.id
+		n, next = n+1, e.Key
 	}
 	return 0
 }
 
 // selects returns a function that reports whether a list has an entry.
-func (v *view) selects(l greader.List) func(catalog.Entry) bool {
+func (v *View) selects(l greader.List) func(catalog.Entry) bool {
 	in, some, none := v.has(l.Stream), v.hasAny(l.Include), v.hasAny(l.Exclude)
 	return func(e catalog.Entry) bool {
 		return in(e) && (len(l.Include) == 0 || some(e)) && !none(e)
@@ -64,7 +64,7 @@ func (v *view) selects(l greader.List) func(catalog.Entry) bool {
 }
 
 // hasAny returns a function that reports whether an entry is in one of several streams.
-func (v *view) hasAny(list []greader.Stream) func(catalog.Entry) bool {
+func (v *View) hasAny(list []greader.Stream) func(catalog.Entry) bool {
 	var all []func(catalog.Entry) bool
 	for _, s := range list {
 		all = append(all, v.has(s))
@@ -76,7 +76,7 @@ func (v *view) hasAny(list []greader.Stream) func(catalog.Entry) bool {
 
 // has returns a function that reports whether an entry is in a stream. A stream that the server
 // does not know is empty.
-func (v *view) has(s greader.Stream) func(catalog.Entry) bool {
+func (v *View) has(s greader.Stream) func(catalog.Entry) bool {
 	switch s.Kind {
 	case greader.Feed:
 		feed := v.Feed(v.feedOf(s.Name))
@@ -103,7 +103,7 @@ func (v *view) has(s greader.Stream) func(catalog.Entry) bool {
 }
 
 // mayHave returns a function that reports whether a feed may have entries of a stream, by the counts of the feed.
-func (v *view) mayHave(s greader.Stream) func(*catalog.Feed) bool {
+func (v *View) mayHave(s greader.Stream) func(*catalog.Feed) bool {
 	switch {
 	case s.Kind == greader.Feed:
 		feed := v.Feed(v.feedOf(s.Name))
@@ -116,7 +116,7 @@ func (v *view) mayHave(s greader.Stream) func(*catalog.Feed) bool {
 }
 
 // named returns the label of a name, a folder or a flag.
-func (v *view) named(name string, folder bool) (l entrystore.Label, ok bool) {
+func (v *View) named(name string, folder bool) (l entrystore.Label, ok bool) {
 	for _, l := range v.ownLabels {
 		if (l.Flag == "") == folder && folderKey(l.Name) == folderKey(name) {
 			return l, true
@@ -126,7 +126,7 @@ func (v *view) named(name string, folder bool) (l entrystore.Label, ok bool) {
 }
 
 // flag returns the flag of the user that a client names by its label or as "flag-x", "" if there is none.
-func (v *view) flag(name string) string {
+func (v *View) flag(name string) string {
 	l, ok := v.named(name, false)
 	if c := greader.FlagOf(name); !ok && c != 0 {
 		return string(rune(c))
@@ -135,7 +135,7 @@ func (v *view) flag(name string) string {
 }
 
 // flagLabel returns the label of a flag of the user.
-func (v *view) flagLabel(flag string) string {
+func (v *View) flagLabel(flag string) string {
 	for _, l := range v.ownLabels {
 		if l.Flag == flag {
 			return termsafe.Line(l.Name)
@@ -145,7 +145,7 @@ func (v *view) flagLabel(flag string) string {
 }
 
 // feedOf returns the hash of a feed that a client names by its hash or a URL, "" if there is none.
-func (v *view) feedOf(name string) string {
+func (v *View) feedOf(name string) string {
 	name = strings.TrimPrefix(name, hashURN)
 	hashes := []string{name, lektordir.FeedHash(lektordir.NormalizeID(name))}
 	for _, hash := range hashes {
@@ -172,7 +172,7 @@ func (v *view) feedOf(name string) string {
 }
 
 // folders returns the names of a feed's folders that clients see, made safe as titles are.
-func (v *view) folders(f *catalog.Feed) (list []string) {
+func (v *View) folders(f *catalog.Feed) (list []string) {
 	for _, folder := range allFolders(f) {
 		list = append(list, termsafe.Line(folder))
 		if !v.all {
@@ -193,7 +193,7 @@ func allFolders(f *catalog.Feed) []string {
 // feedsIn returns the feeds in a folder, by a function that returns the folders of a
 // feed. Feeds in the folders below are not among them, because clients show these as folders of their
 // own.
-func (v *view) feedsIn(folder string, folders func(*catalog.Feed) []string) map[*catalog.Feed]bool {
+func (v *View) feedsIn(folder string, folders func(*catalog.Feed) []string) map[*catalog.Feed]bool {
 	is, found := sameFolder(folder), map[*catalog.Feed]bool{}
 	for _, f := range v.Feeds {
 		if slices.ContainsFunc(folders(f), is) {
@@ -219,8 +219,8 @@ func folderKey(folder string) string {
 	return path[len(path)-1].Key
 }
 
-// folderNames returns the names of all folders that clients see by key: of several spellings the first one.
-func (v *view) folderNames() map[string]string {
+// Folders returns the names of all folders that clients see by key: of several spellings the first one.
+func (v *View) Folders() map[string]string {
 	names := map[string]string{}
 	for _, f := range v.Feeds {
 		for _, folder := range v.folders(f) {

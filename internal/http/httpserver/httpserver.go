@@ -33,6 +33,10 @@ const (
 	readAll    = 30 * time.Second
 	writeAll   = 40 * time.Second
 	maxHeader  = 16 << 10
+	// idleFor is how long a connection without a request stays open, see [Persistent].
+	idleFor = 2 * time.Minute
+	// maxStreams is the maximum number of requests at once on a connection of HTTP/2.
+	maxStreams = 32
 	// stopWithin is how long running requests may take after the server is stopped.
 	stopWithin = 2 * time.Second
 )
@@ -107,12 +111,13 @@ func (d *Door) Serve(ctx context.Context, server *http.Server, work func(context
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	for _, socket := range d.sockets {
-		socket = Limit(socket, d.most)
+		serve := server.Serve
 		if d.tls != nil {
-			socket = tls.NewListener(socket, d.tls)
+			server.TLSConfig = d.tls
+			serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 		}
 		go func() {
-			if err := server.Serve(socket); !errors.Is(err, http.ErrServerClosed) {
+			if err := serve(Limit(socket, d.most)); !errors.Is(err, http.ErrServerClosed) {
 				cancel(err)
 			}
 		}()
@@ -215,8 +220,11 @@ func Certificate(certFile, keyFile string, report Reporter) (*tls.Config, error)
 }
 
 // NewServer returns an HTTP server with limits: 16 KiB of header within 5 s, 30 s for a
-// whole request, 40 s until the answer. Each HTTP/1.1 connection serves one request. A
+// whole request, 40 s until the answer; a handler may extend them by an [http.ResponseController]. A
 // panic of the handler is reported.
+//
+// Each connection serves one request of HTTP/1.1, unless the server is [Persistent]. A hub and a listener keep it
+// so: they are called by many servers, each once and seldom again, so a connection that stays open is a slow one.
 func NewServer(h http.Handler, report Reporter) *http.Server {
 	s := &http.Server{
 		Handler:           h,
@@ -225,11 +233,22 @@ func NewServer(h http.Handler, report Reporter) *http.Server {
 		WriteTimeout:      writeAll,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(panics{report}, "", 0),
+		ConnState:         noteIdle,
 		Protocols:         new(http.Protocols),
 	}
 	s.Protocols.SetHTTP1(true)
-	// With one request each, a connection that stays open is a slow one.
 	s.SetKeepAlivesEnabled(false)
+	return s
+}
+
+// Persistent lets a connection of a server serve many requests, one after the other, or with TLS at once by HTTP/2.
+// It is for servers whose callers come back. The limits of [NewServer] hold for each request. Connections of which
+// the other end is gone are closed after two minutes, or sooner if there are too many, see [Limit].
+func Persistent(s *http.Server) *http.Server {
+	s.SetKeepAlivesEnabled(true)
+	s.IdleTimeout = idleFor
+	s.Protocols.SetHTTP2(true)
+	s.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: readAll, WriteByteTimeout: writeAll}
 	return s
 }
 
@@ -244,18 +263,41 @@ func (p panics) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// Accepts reports whether a field such as Accept or Accept-Encoding has a value, without weight 0.
+func Accepts(field, value string) bool {
+	for part := range strings.SplitSeq(field, ",") {
+		name, weight, _ := strings.Cut(part, ";")
+		if strings.EqualFold(strings.TrimSpace(name), value) {
+			q := strings.ReplaceAll(weight, " ", "")
+			return !strings.HasPrefix(q, "q=0") || strings.Trim(q[len("q=0"):], ".0") != ""
+		}
+	}
+	return false
+}
+
+// Secure reports whether a client made a request by TLS. X-Forwarded-Proto is used only if the connection comes
+// from a trusted proxy.
+func Secure(r *http.Request, proxies []netip.Prefix) bool {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	addr, err := netip.ParseAddr(host)
+	return r.TLS != nil ||
+		r.Header.Get("X-Forwarded-Proto") == "https" && (err != nil || trusted(addr.Unmap(), proxies))
+}
+
+// trusted reports whether an address is that of a trusted proxy.
+func trusted(a netip.Addr, proxies []netip.Prefix) bool {
+	return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
 // Peer returns the address of the client that made a request. X-Forwarded-For is used only
 // if the connection comes from a trusted proxy; the client is the last address in it that
 // is not a trusted proxy.
 func Peer(r *http.Request, proxies []netip.Prefix) netip.Addr {
-	trusted := func(a netip.Addr) bool {
-		return slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(a) })
-	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	addr, err := netip.ParseAddr(host)
 	addr = addr.Unmap()
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-	for i := len(hops) - 1; i >= 0 && (err != nil || trusted(addr)); i-- {
+	for i := len(hops) - 1; i >= 0 && (err != nil || trusted(addr, proxies)); i-- {
 		next, perr := netip.ParseAddr(strings.TrimSpace(hops[i]))
 		if perr != nil {
 			break

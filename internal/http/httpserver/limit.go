@@ -1,14 +1,21 @@
 package httpserver
 
 import (
+	"cmp"
+	"crypto/tls"
+	"maps"
 	"net"
+	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Limit limits the number of open connections of a listener to most. To accept
-// one more, it closes the oldest connection of the peer with the most connections. Ordinary
-// requests end quickly, so this hits peers that keep connections open. A peer is an IPv4 address or an
+// one more, it closes an idle one, whose client can open another: the oldest one of the peer with the most
+// connections. If none is idle, it closes the oldest one of that peer. Ordinary
+// requests end quickly, so this hits peers that send slowly. A peer is an IPv4 address or an
 // IPv6 /64 network.
 func Limit(l net.Listener, most int) net.Listener {
 	return &limiter{Listener: l, most: max(most, 1), open: map[*conn]bool{}, peers: map[netip.Prefix]int{}}
@@ -29,6 +36,7 @@ type conn struct {
 	l     *limiter
 	peer  netip.Prefix
 	order uint64
+	idle  atomic.Bool // it waits for the next request
 	once  sync.Once
 }
 
@@ -56,14 +64,25 @@ func (l *limiter) Accept() (net.Conn, error) {
 
 // victim returns the connection to close. The caller holds mu.
 func (l *limiter) victim() *conn {
-	var v *conn
-	for c := range l.open {
-		switch {
-		case v == nil, l.peers[c.peer] > l.peers[v.peer], l.peers[c.peer] == l.peers[v.peer] && c.order < v.order:
-			v = c
+	return slices.MinFunc(slices.Collect(maps.Keys(l.open)), func(a, b *conn) int {
+		if idle := a.idle.Load(); idle != b.idle.Load() {
+			if idle {
+				return -1
+			}
+			return 1
 		}
+		return cmp.Or(cmp.Compare(l.peers[b.peer], l.peers[a.peer]), cmp.Compare(a.order, b.order))
+	})
+}
+
+// noteIdle notes the state of a connection that [Limit] counts.
+func noteIdle(c net.Conn, state http.ConnState) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
 	}
-	return v
+	if c, ok := c.(*conn); ok {
+		c.idle.Store(state == http.StateIdle)
+	}
 }
 
 func (c *conn) Close() error {

@@ -188,6 +188,7 @@ func TestParseStamp(t *testing.T) {
 		ts   string
 		want time.Time
 	}{
+		{"1795476725764697089", time.Unix(0, 1795476725764697089)}, // FreshRSS names it "nanoseconds"
 		{"1795476725764697", time.UnixMicro(1795476725764697)},
 		{"1795476725764", time.UnixMicro(1795476725764999)},
 		{"1795476725", time.UnixMicro(1795476725999999)},

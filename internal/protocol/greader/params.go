@@ -155,14 +155,16 @@ func seconds(s string) (int64, bool) {
 	return min(n, 1<<40), true
 }
 
-// ParseStamp parses the time of a mark: microseconds if it has 16 digits or more, milliseconds if
-// it has 13 to 15, else seconds, of which it includes all. It reports false if it is malformed.
+// ParseStamp parses the time of a mark: nanoseconds if it has 19 digits, microseconds if it has 16 to 18,
+// milliseconds if it has 13 to 15, else seconds, of which it includes all. It reports false if it is malformed.
 func ParseStamp(ts string) (time.Time, bool) {
 	n, err := strconv.ParseInt(ts, 10, 64)
 	if err != nil || n < 0 {
 		return time.Time{}, false
 	}
 	switch {
+	case len(ts) >= 19:
+		return time.Unix(0, n), true
 	case len(ts) >= 16:
 		return time.UnixMicro(n), true
 	case len(ts) >= 13:

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,6 +62,7 @@ type journal struct {
 	failed  error // why no more lines are written
 	warned  bool  // the user knows that undo will be incomplete
 
+	span   Span   // see [Mover.Span]
 	chain  *Chain // nil for a command
 	client string
 }
@@ -192,6 +192,7 @@ func (j *journal) close() {
 		return
 	}
 	j.forget()
+	j.span.To = j.log.Size()
 	if j.moves == 0 {
 		_ = j.log.Remove()
 	}
@@ -225,16 +226,14 @@ func (j *journal) begin() error {
 	for _, r := range records {
 		number = max(number, r.Number)
 	}
-	path := func(number int64) string {
-		return filepath.Join(dir, strconv.Itoa(os.Getuid())+"."+strconv.FormatInt(number, 10))
-	}
 	if c := j.chain; c.has(number, j.client, j.store.Now) && c.log.Size() <= j.max/2 && c.log.Lock() == nil {
 		j.log, j.moves = c.log, c.moves
+		j.span = Span{Number: number, From: c.log.Size()}
 		return nil
 	}
 	for range journalTries {
 		number++
-		log, _, err := filelog.Open(path(number), filelog.Options{New: true, Lock: true, Perm: 0o600})
+		log, _, err := filelog.Open(journalPath(d, number), filelog.Options{New: true, Lock: true, Perm: 0o600})
 		// Another command took the number, or undo has locked the empty file to remove it.
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, filelog.ErrLocked) {
 			continue
@@ -247,7 +246,7 @@ func (j *journal) begin() error {
 			_ = log.Close()
 			return err
 		}
-		j.log = log
+		j.log, j.span = log, Span{Number: number, From: log.Size()}
 		if j.chain != nil {
 			j.chain.Close()
 			*j.chain = Chain{log: log, number: number, client: j.client, began: j.store.Now}
@@ -258,6 +257,11 @@ func (j *journal) begin() error {
 		return nil
 	}
 	return fmt.Errorf("%s: cannot create a file: other commands took each free number first", dir)
+}
+
+// journalPath returns the path of a journal of this user.
+func journalPath(d *lektordir.Dir, number int64) string {
+	return d.Join(Dir, strconv.Itoa(os.Getuid())+"."+strconv.FormatInt(number, 10))
 }
 
 // Chain is the journal that several movers of one client write, one after the other, as for the requests of
@@ -313,6 +317,24 @@ func Records(d *lektordir.Dir) ([]Record, error) {
 	return records, nil
 }
 
+// Span is the part of a journal that one mover wrote. The zero value has no changes.
+type Span struct{ Number, From, To int64 }
+
+// Read reads and parses a part of a journal.
+func (s Span) Read(d *lektordir.Dir) (*Contents, error) {
+	r := Record{Path: journalPath(d, s.Number)}
+	data, err := filelog.Read(r.Path, filelog.Options{Max: maxJournal})
+	if err != nil {
+		return nil, err
+	}
+	if s.From < 1 || s.To < s.From || s.To > int64(len(data)) || data[s.From-1] != '\n' {
+		return nil, fmt.Errorf("%s: the file has no such part", r.Path)
+	}
+	c := &Contents{}
+	c.addLines(string(data[s.From:s.To]))
+	return c, nil
+}
+
 // Move is a line of a journal.
 type Move struct {
 	From lektordir.Ref
@@ -363,17 +385,22 @@ func parseJournal(text string) *Contents {
 	if d.Began, err = time.Parse(time.RFC3339, began); err != nil || command == "" {
 		return nil
 	}
+	d.addLines(text)
+	return d
+}
+
+// addLines adds the lines of a text after the first line of a journal.
+func (c *Contents) addLines(text string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if m, ok := parseMove(line); ok {
-			d.Moves = append(d.Moves, m)
-		} else if c, ok := ParseChange(line); ok {
-			d.Changes = append(d.Changes, c)
+			c.Moves = append(c.Moves, m)
+		} else if change, ok := ParseChange(line); ok {
+			c.Changes = append(c.Changes, change)
 		} else {
-			d.Invalid++
+			c.Invalid++
 		}
 	}
-	return d
 }
 
 // ParseChange parses a line about a setting.

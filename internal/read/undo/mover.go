@@ -61,6 +61,9 @@ func (m *Mover) Close() {
 	m.journal.close()
 }
 
+// Span returns the part of the journal that a closed mover has written.
+func (m *Mover) Span() Span { return m.journal.span }
+
 // readOthers marks the entries of other feeds as read that have the link of an entry that was marked, if the file
 // etc/view/repeats says so.
 func (m *Mover) readOthers() {

@@ -76,8 +76,8 @@ var linked = map[string][]string{
 		"lektor-serve", "lektor-share", "lektor-view"},
 	"net/http": {"lektor-cloudd", "lektor-ess", "lektor-fetch", "lektor-serve", "lektor-share",
 		"lektor-view"},
-	"html/template":      {"lektor-cloudd", "lektor-ess"},
-	"modernc.org/sqlite": {"lektor-import", "lektor-pages", "lektor-view"},
+	"html/template":      {"lektor-cloudd", "lektor-ess", "lektor-serve"},
+	"modernc.org/sqlite": {"lektor-import", "lektor-pages", "lektor-serve", "lektor-view"},
 }
 
 // links returns a line for each dependency that a program must not link. imports are the imports
@@ -194,7 +194,7 @@ var arrows = []struct {
 	}, "apps are for commands, scripts and tests"},
 	{func(a arrow) bool {
 		return a.to == "internal/read/index" && !below(a.from, "internal/app/viewer", "internal/app/pages",
-			"internal/read/index", "scripts")
+			"internal/app/server", "internal/read/index", "scripts")
 	}, "it is for viewers: what fetches does without"},
 	{func(a arrow) bool {
 		return below(a.to, "internal/testkit") && !a.test && !below(a.from, "internal/testkit", "scripts")

@@ -146,7 +146,7 @@ func (a *Accounts) hashOf(name string) (hash string, known bool, err error) {
 // issue adds a token for a user whose hash a password has matched. It returns ErrDenied if
 // that is no longer the user's hash.
 func (a *Accounts) issue(ctx context.Context, name, hash, client string) (secret string, u User, err error) {
-	secret = rand.Text()
+	secret = rand.Text() + rand.Text() // 256 bits
 	sum := digestOf(secret)
 	err = a.change(ctx, a.tokens.Path, func(lines *values.Values) (bool, error) {
 		user := a.users.Value[name]

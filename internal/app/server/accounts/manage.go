@@ -127,6 +127,15 @@ func (a *Accounts) Tokens() ([]Token, error) {
 	return list, nil
 }
 
+// Logout revokes a token.
+func (a *Accounts) Logout(ctx context.Context, secret string) error {
+	return a.change(ctx, a.tokens.Path, func(lines *values.Values) (bool, error) {
+		t, ok := a.alive(digestOf(secret))
+		lines.Set(t.ID, "")
+		return ok, nil
+	})
+}
+
 // Revoke revokes the tokens that wanted selects, all at once, and returns their number.
 func (a *Accounts) Revoke(ctx context.Context, wanted func(Token) bool) (n int, err error) {
 	err = a.change(ctx, a.tokens.Path, func(lines *values.Values) (bool, error) {
