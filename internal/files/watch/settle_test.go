@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -101,5 +102,40 @@ func TestOverflow(t *testing.T) {
 	}
 	if taken := w.Take(); !taken[""] {
 		t.Errorf("%v are taken after events were lost", taken)
+	}
+}
+
+// TestMoved: watched directories are moved and removed before their events are read. The library then reports
+// errors while it holds the lock that Add takes.
+func TestMoved(t *testing.T) {
+	ctx, w := collect(t)
+	parent, away := t.TempDir(), filepath.Join(t.TempDir(), "away")
+	if err := w.Add(parent); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 20 {
+		dir := func(i int) string { return filepath.Join(parent, fmt.Sprint(round, "-", i)) }
+		const dirs = 50
+		for i := range dirs {
+			if err := os.Mkdir(dir(i), 0o777); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Add(dir(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.mu.Lock() // so that no events are read
+		for i := range dirs {
+			if err := errors.Join(os.Rename(dir(i), away), os.Remove(away)); err != nil {
+				t.Error(err)
+			}
+		}
+		w.mu.Unlock()
+		if err := w.CatchUp(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if taken := w.Take(); !taken[parent] {
+			t.Fatalf("%v are taken", taken)
+		}
 	}
 }

@@ -270,6 +270,10 @@ func (w *Events) tick() {
 func (w *Events) read(ctx context.Context) {
 	defer close(w.ended)
 	defer func() {
+		go func() {
+			for range w.fs.Errors { // see renew
+			}
+		}()
 		w.fs.Close()
 		w.catchingUp.Lock()
 		defer w.catchingUp.Unlock()
@@ -317,12 +321,18 @@ func (w *Events) happened(ev fsnotify.Event) {
 		w.mark(dir)
 	}
 	if itself {
-		// The directory was removed or created anew, and the kernel watches the removed one.
-		if err := w.fs.Add(name); err != nil && !missing(err) && !errors.Is(err, fsnotify.ErrClosed) {
-			w.fallBack(err)
-		}
 		w.mark(name)
+		go w.guard(func() { w.renew(name) })
 	}
+}
+
+// renew watches a directory that was removed or created anew, as the kernel watches the removed one. It must not run
+// where errors are received: until an error is, the library holds the lock that Add and Close take.
+func (w *Events) renew(dir string) {
+	if err := w.fs.Add(dir); err != nil && !missing(err) && !errors.Is(err, fsnotify.ErrClosed) {
+		w.fallBack(err)
+	}
+	w.mark(dir) // it may have changed before it was watched
 }
 
 // release ends the waiting for the private file.
