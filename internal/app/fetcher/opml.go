@@ -40,7 +40,7 @@ func Import(ctx context.Context, o ImportOptions, s *cmdline.Streams) error {
 	if o.From != "" {
 		return o.move(ctx, s)
 	}
-	data, err := input(ctx, s, o.File, opml.MaxBytes)
+	data, err := s.ReadFile(ctx, o.File, opml.MaxBytes)
 	if err != nil {
 		return err
 	}

@@ -306,7 +306,7 @@ func (o ResolveOptions) names(ctx context.Context, s *cmdline.Streams) ([]string
 	if o.All || !slices.Equal(o.Items, []string{"-"}) {
 		return o.Items, nil
 	}
-	data, err := cmdline.ReadAll(ctx, s.In, maxDocument)
+	data, err := s.ReadFile(ctx, "-", maxDocument)
 	if err != nil {
 		return nil, err
 	}
