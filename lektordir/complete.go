@@ -7,6 +7,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 )
 
 // completeFile is the path, relative to src/$feed, of the file in which a fetcher lists the
@@ -19,11 +20,8 @@ const completeFile = "etc/history/complete"
 // a malformed line, Complete returns an error and no identities.
 func (d *Dir) Complete(feed string) (identities []string, ok bool, err error) {
 	path := filepath.Join(d.Join("src", feed), completeFile)
-	data, err := dirfs.ReadFile(path)
-	if isNotExist(err) {
-		return nil, false, nil
-	}
-	if err != nil {
+	data, err := atomicfile.Optional(dirfs.ReadFile(path))
+	if data == nil {
 		return nil, false, err
 	}
 	for line := range bytes.Lines(data) {

@@ -50,12 +50,9 @@ func Extract(ctx context.Context, o ExtractOptions, s *cmdline.Streams) error {
 		u.User = nil
 		base = u
 	}
-	if s.InIsTerminal() {
-		s.Report.Info("reading a page from standard input; end it with ^D")
-	}
-	page, err := cmdline.ReadAll(ctx, s.In, maxBytes)
+	page, err := s.ReadFile(ctx, "-", maxBytes)
 	if err != nil {
-		return fmt.Errorf("standard input: %w", err)
+		return err
 	}
 	a, err := extract(page, base, o.ContentType)
 	switch {

@@ -223,10 +223,7 @@ func (p *publisher) sweep(selected []string) {
 
 // remove removes the documents of feeds that are no longer published.
 func (p *publisher) remove() error {
-	names, err := os.ReadDir(p.o.To)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	names, err := atomicfile.Optional(os.ReadDir(p.o.To))
 	for _, n := range names {
 		if !essFile().MatchString(n.Name()) || p.keep[n.Name()] {
 			continue

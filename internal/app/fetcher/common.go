@@ -134,26 +134,5 @@ func newPrinter(s *cmdline.Streams, format string) (*printer, error) {
 		entrystore.Columns("path", "date", "feed", "title", "url", "id", "author"))
 }
 
-// input reads a file, or standard input for "-". It returns a [*cmdline.SizeError] after limit
-// bytes: a file may be an endless device.
-func input(ctx context.Context, s *cmdline.Streams, file string, limit int64) ([]byte, error) {
-	in, name := s.In, "standard input"
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in, name = f, file
-	} else if s.InIsTerminal() {
-		s.Report.Info("reading standard input; end it with ^D")
-	}
-	data, err := cmdline.ReadAll(ctx, in, limit)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return data, nil
-}
-
 // printLine prints untrusted text on one line, made safe for a terminal.
 func printLine(s *cmdline.Streams, text string) { fmt.Fprintln(s.Out, termsafe.Line(text)) }

@@ -43,7 +43,7 @@ func Deliver(ctx context.Context, o DeliverOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	if doc.Body, err = input(ctx, s, "-", o.Fetch.MaxDecoded); err != nil {
+	if doc.Body, err = s.ReadFile(ctx, "-", o.Fetch.MaxDecoded); err != nil {
 		if large := (*cmdline.SizeError)(nil); errors.As(err, &large) {
 			return cmdline.Hint(err, "--%s raises the limit", httpmsg.FlagMaxDecoded)
 		}
@@ -98,7 +98,7 @@ func Put(ctx context.Context, o PutOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	body, err := input(ctx, s, "-", maxPut)
+	body, err := s.ReadFile(ctx, "-", maxPut)
 	if err != nil || o.DryRun {
 		return err
 	}

@@ -40,7 +40,7 @@ func Import(ctx context.Context, o ImportOptions, s *cmdline.Streams) error {
 	if o.From != "" {
 		return o.move(ctx, s)
 	}
-	data, err := input(ctx, s, o.File, opml.MaxBytes)
+	data, err := s.ReadFile(ctx, o.File, opml.MaxBytes)
 	if err != nil {
 		return err
 	}
@@ -172,11 +172,8 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 
 // importedBefore reads the merged lists of earlier imports; nil if there are none.
 func importedBefore(d *lektordir.Dir) (*opml.Document, error) {
-	data, err := atomicfile.Read(subscriptions.ListFile(d), opml.MaxBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	data, err := atomicfile.Optional(atomicfile.Read(subscriptions.ListFile(d), opml.MaxBytes))
+	if data == nil {
 		return nil, err
 	}
 	return opml.Parse(data)

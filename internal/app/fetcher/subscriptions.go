@@ -176,7 +176,7 @@ func (o SetOptions) allowed(d *lektordir.Dir, hash, key string) error {
 // restore sets the settings on standard input, in the form in which Set prints them. The url is
 // set after the others: it makes a feed a subscription again that the user has left.
 func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.Streams) error {
-	text, err := input(ctx, s, "-", 1<<20)
+	text, err := s.ReadFile(ctx, "-", 1<<20)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ const maxChanges = 64 << 20
 // takeBack takes back the changes on standard input. For each it prints the outcome, the hash of the feed and the
 // key, with tabs between them. An error of a feed does not keep others from being taken back.
 func (o SetOptions) takeBack(ctx context.Context, d *lektordir.Dir, s *cmdline.Streams) error {
-	text, err := input(ctx, s, "-", maxChanges)
+	text, err := s.ReadFile(ctx, "-", maxChanges)
 	if err != nil {
 		return err
 	}

@@ -267,18 +267,12 @@ func (st states) keys(hash string) ([]string, error) {
 
 // names lists a directory without temporary files, unsorted.
 func names(dir string) ([]string, error) {
-	f, err := os.Open(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	f, err := atomicfile.Optional(os.Open(dir))
+	if f == nil {
 		return nil, err
 	}
 	defer f.Close()
-	all, err := f.Readdirnames(-1)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // removed after it was opened
-	}
+	all, err := atomicfile.Optional(f.Readdirnames(-1)) // it may be removed after it was opened
 	n := 0
 	for _, name := range all {
 		if name[0] != '.' {

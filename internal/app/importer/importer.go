@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -440,9 +439,7 @@ func (m *mover) saveQueries(queries []importfmt.Query) error {
 		case m.o.DryRun:
 			m.s.Report.Info("query %s: %s", name, termsafe.Line(q.Text))
 		default:
-			if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
-				err = atomicfile.Write(path, []byte(text))
-			}
+			err = atomicfile.InDir(path, func() error { return atomicfile.Write(path, []byte(text)) })
 			if err != nil {
 				bad = errors.Join(bad, err)
 				continue

@@ -2,8 +2,6 @@ package importer
 
 import (
 	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,8 +30,8 @@ func (m *mover) saveRules(src *source) error {
 		return nil
 	}
 	path := filepath.Join(m.o.Dir, entrystore.RulesFile)
-	old, err := atomicfile.Read(path, entrystore.MaxRules)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	old, err := atomicfile.Optional(atomicfile.Read(path, entrystore.MaxRules))
+	if err != nil {
 		return err
 	}
 	text, have := string(old), strings.Split(string(old), "\n")
@@ -55,10 +53,7 @@ func (m *mover) saveRules(src *source) error {
 	if n == 0 || m.o.DryRun {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	if err := atomicfile.Write(path, []byte(text)); err != nil {
+	if err := atomicfile.InDir(path, func() error { return atomicfile.Write(path, []byte(text)) }); err != nil {
 		return err
 	}
 	m.s.Report.Info("%s in %s: lektor-view rules apply trashes the entries that match", humanize.Count(n, "rule"),

@@ -2,8 +2,6 @@ package listener
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -21,10 +19,8 @@ func Lock(d *lektordir.Dir) (unlock func(), err error) {
 		return nil, err
 	}
 	path := d.Join("etc/cloudd/lock")
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, err
-	}
-	return atomicfile.Lock(path, ErrBusy)
+	err = atomicfile.InDir(path, func() (err error) { unlock, err = atomicfile.Lock(path, ErrBusy); return err })
+	return unlock, err
 }
 
 // heardFile has the time when a listener last ran. Hubs drop a listener that is away for
@@ -41,8 +37,7 @@ func writeHeard(d *lektordir.Dir, now time.Time) error {
 	if err := atomicfile.NoLinks(d.Path(), "etc/cloudd"); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(d.Join("etc/cloudd"), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.WriteUnsynced(d.Join(heardFile), []byte(now.UTC().Format(time.RFC3339)+"\n"))
+	path := d.Join(heardFile)
+	return atomicfile.InDir(path,
+		func() error { return atomicfile.WriteUnsynced(path, []byte(now.UTC().Format(time.RFC3339)+"\n")) })
 }

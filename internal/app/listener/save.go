@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"net/url"
 	"os"
@@ -54,7 +53,7 @@ func Save(ctx context.Context, o SaveOptions, s *cmdline.Streams) error {
 		return &cmdline.UsageError{Message: "no password is given", Hint: "put it into $" + PasswordVar +
 			" or a file, --password-file"}
 	}
-	doc, err := readDocument(o.File, s.In)
+	doc, err := readDocument(ctx, o.File, s)
 	if err != nil {
 		return err
 	}
@@ -91,27 +90,14 @@ func Save(ctx context.Context, o SaveOptions, s *cmdline.Streams) error {
 	return err
 }
 
-// readDocument reads a document from a file, or from in for "-".
-func readDocument(path string, in io.Reader) ([]byte, error) {
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
-	}
-	doc, err := io.ReadAll(io.LimitReader(in, maxSave+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(doc) > maxSave:
-		return nil, fmt.Errorf("%s: more than %d bytes", path, maxSave)
-	case !utf8.Valid(doc):
+// readDocument reads a document from a file, or from standard input for "-".
+func readDocument(ctx context.Context, path string, s *cmdline.Streams) ([]byte, error) {
+	doc, err := s.ReadFile(ctx, path, maxSave)
+	if err == nil && !utf8.Valid(doc) {
 		return nil, cmdline.Hint(fmt.Errorf("%s: the document is not UTF-8, so XML-RPC would change it", path),
 			"convert it with iconv, and change its declared encoding")
 	}
-	return doc, nil
+	return doc, err
 }
 
 func isLoopback(u *url.URL) bool {

@@ -159,13 +159,7 @@ func (w *site) write(p page) (written, error) {
 	if fi, err := os.Lstat(to); !whole && err == nil && fi.Mode().IsRegular() && fi.Size() > 0 {
 		return written{}, nil
 	}
-	err := atomicfile.WriteUnsynced(to, []byte(text.String()))
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-			return written{}, err
-		}
-		err = atomicfile.WriteUnsynced(to, []byte(text.String()))
-	}
+	err := atomicfile.InDir(to, func() error { return atomicfile.WriteUnsynced(to, []byte(text.String())) })
 	if !whole || err != nil {
 		return written{}, err
 	}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
@@ -57,10 +55,7 @@ func lost(text, head string) bool {
 // lines, but fails if another program wrote the file.
 func openLedger(path string) (*ledger, error) {
 	l := &ledger{path: path, items: map[string]*item{}, pages: map[string]written{}}
-	data, err := atomicfile.Read(path, maxLedger)
-	if errors.Is(err, fs.ErrNotExist) {
-		return l, nil
-	}
+	data, err := atomicfile.Optional(atomicfile.Read(path, maxLedger))
 	if err != nil {
 		return nil, err
 	}

@@ -20,20 +20,12 @@ type MergeOptions struct {
 
 // document reads a document from a file or pipe, or from standard input.
 func document(ctx context.Context, s *cmdline.Streams, name string) (*feedsync.Document, error) {
-	from := s.In
-	if name == "-" {
-		name = "standard input"
-	} else {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		from = f
-	}
-	data, err := cmdline.ReadAll(ctx, from, maxDocument)
+	data, err := s.ReadFile(ctx, name, maxDocument)
 	if err != nil {
 		return nil, err
+	}
+	if name == "-" {
+		name = "standard input"
 	}
 	doc, err := feedsync.Parse(data)
 	if err != nil {

@@ -44,8 +44,8 @@ func (e *endpoint) path(elem ...string) string {
 
 // setting returns the line of a file of one line, "" if the file does not exist.
 func (e *endpoint) setting(name string) (string, error) {
-	line, err := atomicfile.Line(e.path(name))
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
+	line, err := atomicfile.Optional(atomicfile.Line(e.path(name)))
+	if err == nil {
 		return line, nil
 	}
 	if fi, serr := os.Stat(e.path(name)); serr == nil && !fi.Mode().IsRegular() {
@@ -201,10 +201,7 @@ func (e *endpoint) isTarget(place string) bool {
 
 // headers returns the headers of requests to the target.
 func (e *endpoint) headers() (http.Header, error) {
-	text, err := atomicfile.Read(e.path(headersFile), atomicfile.MaxLine)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	text, err := atomicfile.Optional(atomicfile.Read(e.path(headersFile), atomicfile.MaxLine))
 	if err != nil {
 		return nil, err
 	}
@@ -354,8 +351,5 @@ func (e *endpoint) write(data []byte, elem ...string) error {
 			return nil
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.WritePrivate(path, data)
+	return atomicfile.InDir(path, func() error { return atomicfile.WritePrivate(path, data) })
 }

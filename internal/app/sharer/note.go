@@ -236,7 +236,7 @@ func (n *noter) unsubscribe(it *feedsync.Item) error {
 	if err := n.set.modify(feedsync.OPML, it.ID, nil, ""); err != nil {
 		return err
 	}
-	return n.set.subs.Item(it.ID).SetContent([]byte(`<outline text="(no subscription any more)"/>`))
+	return n.set.subs.Item(it.ID).SetContent([]byte(`<outline text="(no subscription any more)"></outline>`))
 }
 
 // first returns the first category, which is the folder of the feed, or "".

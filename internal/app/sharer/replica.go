@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"time"
@@ -40,9 +39,7 @@ func (r *run) load() error {
 	}
 	if err == nil && !there {
 		var published []byte // without this file, nobody can know whether there was a set
-		if published, err = atomicfile.Read(r.path(publishedFile), maxDocument); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
+		published, err = atomicfile.Optional(atomicfile.Read(r.path(publishedFile), maxDocument))
 		put := values.Parse(published, ' ')
 		p.lost = slices.ContainsFunc(documents, func(name string) bool { return put.Get(name) != "" })
 	}

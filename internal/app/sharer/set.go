@@ -110,17 +110,17 @@ func (s *itemSet) modify(kind feedsync.Kind, id string, content []byte, parent s
 	var err error
 	switch {
 	case it == nil:
-		next, err = feedsync.Create(id, nil, when, s.me)
+		next, err = feedsync.Create(id, when, s.me)
 	case it.Conflict:
-		next, err = it.Resolve(nil, content == nil, when, s.me)
+		next, err = it.Resolve(content == nil, when, s.me)
 	default:
-		next, err = it.Update(nil, content == nil, when, s.me)
+		next, err = it.Update(content == nil, when, s.me)
 	}
 	if err != nil {
 		return err
 	}
 	if content != nil {
-		if err := next.PutContent(content); err != nil {
+		if err := next.SetContent(content); err != nil {
 			return err
 		}
 		next.Parent = parent

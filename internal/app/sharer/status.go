@@ -306,7 +306,7 @@ func (o ResolveOptions) names(ctx context.Context, s *cmdline.Streams) ([]string
 	if o.All || !slices.Equal(o.Items, []string{"-"}) {
 		return o.Items, nil
 	}
-	data, err := cmdline.ReadAll(ctx, s.In, maxDocument)
+	data, err := s.ReadFile(ctx, "-", maxDocument)
 	if err != nil {
 		return nil, err
 	}
@@ -351,21 +351,18 @@ func (s *itemSet) named(names []string, all bool) ([]*feedsync.Item, error) {
 
 // settled returns the item with its conflict settled.
 func (s *itemSet) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, error) {
-	var content []byte
-	deleted, parent := it.Deleted, it.Parent
+	winner, err := it, error(nil)
 	if which == "theirs" {
-		loser, err := loser(it, peer)
-		if err != nil {
+		if winner, err = loser(it, peer); err != nil {
 			return nil, err
 		}
-		content, deleted, parent = loser.Content(), loser.Deleted, loser.Parent
 	}
-	next, err := it.Resolve(content, deleted, s.moment(it), s.me)
+	next, err := it.Resolve(winner.Deleted, s.moment(it), s.me)
 	if err != nil {
 		return nil, err
 	}
-	next.Parent = parent
-	return next, nil
+	next.Parent = winner.Parent
+	return next, next.SetContent(winner.Content())
 }
 
 // loser returns the losing version of an item by an endpoint.

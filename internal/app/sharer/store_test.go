@@ -164,7 +164,10 @@ func TestInvalidMark(t *testing.T) {
 	if again, ok := readMark(appendMark(nil, it)); !ok || again.ID != id {
 		t.Errorf("written and read again, it is %+v", again)
 	}
-	theirs, err := feedsync.Create(id, []byte("<item><title>B</title></item>"), time.Unix(1767225600, 0), "them")
+	theirs, err := feedsync.Create(id, time.Unix(1767225600, 0), "them")
+	if err == nil {
+		err = theirs.SetContent([]byte("<item><title>B</title></item>"))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -139,10 +137,8 @@ func (x *expiry) noteRun() error {
 		return err
 	}
 	path := x.Dir.Join(expiredFile)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.Write(path, []byte(x.Now.UTC().Format(time.RFC3339)+"\n"))
+	return atomicfile.InDir(path,
+		func() error { return atomicfile.Write(path, []byte(x.Now.UTC().Format(time.RFC3339)+"\n")) })
 }
 
 // expiry is one run of [Expire].

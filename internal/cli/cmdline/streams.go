@@ -2,6 +2,7 @@ package cmdline
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -130,6 +131,26 @@ func (s *Streams) Output(file string, write func(io.Writer) error) error {
 		return write(s.Out)
 	}
 	return atomicfile.Output(file, write)
+}
+
+// ReadFile reads a file, or In for "-", to its end, as [ReadAll] does: a file may be an endless device.
+func (s *Streams) ReadFile(ctx context.Context, file string, limit int64) ([]byte, error) {
+	in, name := s.In, "standard input"
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in, name = f, file
+	} else if s.InIsTerminal() {
+		s.Report.Info("reading standard input; end it with ^D")
+	}
+	data, err := ReadAll(ctx, in, limit)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return data, nil
 }
 
 // Reporter writes messages for the user to stderr, one per line with the command's name in front,

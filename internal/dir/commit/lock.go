@@ -34,13 +34,7 @@ func Lock(d *dirfs.Dir, feed string) (unlock func(), err error) {
 	}
 	path := d.Join(lockPath(feed))
 	busy := &BusyError{Feed: feed}
-	unlock, err = atomicfile.Lock(path, busy)
-	if isNotExist(err) {
-		if err := os.MkdirAll(d.Join("etc/fetch/lock"), 0o777); err != nil {
-			return nil, err
-		}
-		unlock, err = atomicfile.Lock(path, busy)
-	}
+	err = atomicfile.InDir(path, func() (err error) { unlock, err = atomicfile.Lock(path, busy); return err })
 	if err != nil && err != error(busy) {
 		err = fmt.Errorf("cannot lock feed %s: %w", feed, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/dir/journal"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 )
 
 // foreignAge is the time for which an entry of another program or machine stays in tmp/ after its
@@ -33,10 +34,7 @@ type recovery struct {
 // recoverLocked recovers a feed. The caller holds its lock and has not staged anything.
 func recoverLocked(d *dirfs.Dir, feed string) error {
 	// The names are read under the lock, because another fetcher may just have finished.
-	names, err := dirfs.Names(d.Join("tmp", feed))
-	if isNotExist(err) {
-		return nil
-	}
+	names, err := atomicfile.Optional(dirfs.Names(d.Join("tmp", feed)))
 	if err != nil || len(names) == 0 {
 		return err
 	}
@@ -132,12 +130,9 @@ func (r *recovery) staged(from string, names []string) {
 // tmp/. It keeps a record by another program that has changed lately.
 func (r *recovery) finishReplacing(unique string) error {
 	note := r.d.Join("tmp", r.feed, unique+Replacing)
-	data, err := dirfs.ReadFile(note)
-	if isNotExist(err) {
-		return nil // the replacement is finished
-	}
-	if err != nil {
-		return err
+	data, err := atomicfile.Optional(dirfs.ReadFile(note))
+	if data == nil {
+		return err // nil if the replacement is finished
 	}
 	// A power cut may leave the file empty; then the journal has the name.
 	rec, known := r.journal.Named(unique)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/dir/journal"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 )
 
 // Replacing is the end of the name of a file in tmp/$feed that records a replacement:
@@ -96,7 +97,7 @@ func writeNote(note, old string) error {
 // a kill between them would look as if a viewer had taken the old version. If the directory cannot
 // be removed, recovery removes it.
 func endReplacement(note, aside string) error {
-	if err := os.Remove(note); err != nil && !isNotExist(err) {
+	if err := atomicfile.RemoveUnsynced(note); err != nil {
 		return err
 	}
 	_ = dirfs.RemoveAll(aside)

@@ -1,7 +1,6 @@
 package commit
 
 import (
-	"os"
 	"path/filepath"
 	"time"
 
@@ -36,8 +35,6 @@ func RecordServerTime(path string, date, now time.Time) error {
 		return nil
 	}
 	file := filepath.Join(path, serverTimeFile)
-	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.WriteUnsynced(file, []byte(date.UTC().Format(time.RFC3339)+"\n"))
+	return atomicfile.InDir(file,
+		func() error { return atomicfile.WriteUnsynced(file, []byte(date.UTC().Format(time.RFC3339)+"\n")) })
 }

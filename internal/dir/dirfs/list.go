@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/dir/entryname"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/stamp"
 )
 
@@ -140,18 +141,12 @@ func (d *Dir) readInto(feed string, cur bool, l *Listing) error {
 		rel = "cur/" + feed
 	}
 	path := d.Join(rel)
-	f, err := open(path)
-	if isNotExist(err) {
-		return nil
-	}
-	if err != nil {
+	f, err := atomicfile.Optional(open(path))
+	if f == nil {
 		return err
 	}
 	defer f.Close()
-	ents, err := d.ReadDir(f)
-	if isNotExist(err) {
-		err = nil // removed while it was read
-	}
+	ents, err := atomicfile.Optional(d.ReadDir(f)) // it may be removed while it is read
 	l.Names = slices.Grow(l.Names, len(ents))
 	for _, e := range ents {
 		base := e.Name()

@@ -109,11 +109,8 @@ func removeMoved(from, record string) error {
 // write whole is removed if it has not changed since before.
 func (d *Dir) FinishMove(feed, name string, before time.Time) error {
 	record := d.Join("tmp", feed, name)
-	data, err := ReadFile(record)
-	if isNotExist(err) {
-		return nil
-	}
-	if err != nil {
+	data, err := atomicfile.Optional(ReadFile(record))
+	if data == nil {
 		return err
 	}
 	rel := string(data)

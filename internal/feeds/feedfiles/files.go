@@ -94,7 +94,7 @@ func Subscribed(d *lektordir.Dir, hash string) bool {
 // Record writes text to a file below src/$feed/etc/area, unless the file has it already. An empty
 // text removes the file.
 func Record(d *lektordir.Dir, hash, area, name, text string) error {
-	return RecordBy(atomicfile.WriteUnsynced, RemoveFile, d, hash, area, name, text)
+	return RecordBy(atomicfile.WriteUnsynced, atomicfile.RemoveUnsynced, d, hash, area, name, text)
 }
 
 // RecordDurably is like record, but makes the change durable.
@@ -116,10 +116,7 @@ func RecordBy(write func(path string, data []byte) error, remove func(path strin
 	if text == "" {
 		return remove(path)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return write(path, []byte(text))
+	return atomicfile.InDir(path, func() error { return write(path, []byte(text)) })
 }
 
 // Lines returns the text of a file of lines.
@@ -160,15 +157,6 @@ func TimeOf(path string) time.Time {
 		return time.Time{}
 	}
 	return fi.ModTime()
-}
-
-// RemoveFile removes a file; it returns nil if there is none.
-func RemoveFile(path string) error {
-	err := os.Remove(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // Guard returns an error if a directory on the path to a feed's area is a symbolic link, because a

@@ -47,10 +47,7 @@ func LoadValues(dir string) (*Values, error) {
 			return a, &fs.PathError{Op: "open", Path: p, Err: errors.New("it is a link, but must be a directory")}
 		}
 	}
-	names, err := atomicfile.Names(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return a, nil
-	}
+	names, err := atomicfile.Optional(atomicfile.Names(dir))
 	for _, n := range names {
 		a.names[n] = true
 	}
@@ -160,7 +157,7 @@ func (a *Values) store(name, value string) (err error) {
 	}
 	switch {
 	case value == "":
-		err = RemoveFile(path)
+		err = atomicfile.RemoveUnsynced(path)
 	case !a.names[name]:
 		err = atomicfile.CreateUnsynced(path, []byte(value+"\n"))
 	default:
@@ -275,7 +272,7 @@ func (a *Values) Drop(names ...string) error {
 		delete(a.changed, name)
 		delete(a.times, name)
 		if a.read[name] = ""; a.names[name] {
-			errs = append(errs, RemoveFile(a.Path(name)))
+			errs = append(errs, atomicfile.RemoveUnsynced(a.Path(name)))
 			a.names[name] = false
 		}
 	}

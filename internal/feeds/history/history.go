@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -247,7 +246,7 @@ func (h *History) Forget() error {
 	var bad error
 	for _, name := range []string{fileKind, filePrev, fileNextPage, fileBaseline, fileRetry, fileIncomplete,
 		filepath.Base(feedfiles.PathHistory)} {
-		bad = errors.Join(bad, feedfiles.RemoveFile(h.path(name)))
+		bad = errors.Join(bad, atomicfile.RemoveUnsynced(h.path(name)))
 	}
 	return bad
 }
@@ -361,11 +360,8 @@ func (h *History) Stored() bool {
 
 // Sync makes the record of archives durable.
 func (h *History) Sync() error {
-	f, err := os.Open(h.path(fileArchives))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	f, err := atomicfile.Optional(os.Open(h.path(fileArchives)))
+	if f == nil {
 		return err
 	}
 	defer f.Close()

@@ -59,8 +59,8 @@ func Add(d *lektordir.Dir, hash string, marks []Mark) error {
 		return err
 	}
 	path := marksPath(d, hash)
-	old, err := readMarks(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	old, err := atomicfile.Optional(readMarks(path))
+	if err != nil {
 		return err
 	}
 	type entry struct{ id, url, title string }
@@ -75,10 +75,7 @@ func Add(d *lektordir.Dir, hash string, marks []Mark) error {
 		replaced[of(m)] = true
 	}
 	all := slices.DeleteFunc(old, func(m Mark) bool { return replaced[of(m)] })
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	if err := writeMarks(path, append(all, marks...)); err != nil {
+	if err := atomicfile.InDir(path, func() error { return writeMarks(path, append(all, marks...)) }); err != nil {
 		return err
 	}
 	return os.Chtimes(path, neverCompared, neverCompared)

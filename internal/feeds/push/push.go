@@ -254,7 +254,7 @@ func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) er
 	dir := feedfiles.Area(d, hash, feedfiles.AreaCloudd)
 	if old.Hub != r.Hub || old.Protocol != r.Protocol || old.Topic != r.Topic || old.Callback != r.Callback {
 		// If Write is interrupted, a reader must not rely on the old time of renewal.
-		if err := feedfiles.RemoveFile(filepath.Join(dir, "next")); err != nil {
+		if err := atomicfile.RemoveUnsynced(filepath.Join(dir, "next")); err != nil {
 			return err
 		}
 		old.Next = time.Time{}
@@ -268,7 +268,7 @@ func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) er
 		path := filepath.Join(dir, f.name)
 		var err error
 		if v == "" {
-			err = feedfiles.RemoveFile(path)
+			err = atomicfile.RemoveUnsynced(path)
 		} else if err = f.put(path); errors.Is(err, fs.ErrNotExist) {
 			if err = os.Mkdir(dir, 0o777); err == nil || errors.Is(err, fs.ErrExist) {
 				err = f.put(path)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 )
@@ -116,7 +117,7 @@ func (l *Document) removeDocument() error {
 			continue
 		}
 		value := l.values.Get(name)
-		if err := feedfiles.RemoveFile(l.values.Path(name)); err != nil {
+		if err := atomicfile.RemoveUnsynced(l.values.Path(name)); err != nil {
 			return err
 		}
 		l.values.SetStored(name, "")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/dir/dirfs"
@@ -40,13 +39,8 @@ func AddMarker(d *lektordir.Dir, hash string) error {
 	path := d.Join(dueDir, hash)
 	// O_EXCL follows no link, and does not block on a named pipe.
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	f, err := os.OpenFile(path, flags, 0o666)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			return err
-		}
-		f, err = os.OpenFile(path, flags, 0o666)
-	}
+	var f *os.File
+	err := atomicfile.InDir(path, func() (err error) { f, err = os.OpenFile(path, flags, 0o666); return err })
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
@@ -93,13 +87,7 @@ func TakeMarker(d *lektordir.Dir, hash string) (bool, error) {
 	due, taken := d.Join(dueDir, hash), d.Join(takenDir, hash)
 	var bad error
 	if _, err := os.Lstat(due); !errors.Is(err, fs.ErrNotExist) {
-		err = os.Rename(due, taken)
-		if errors.Is(err, fs.ErrNotExist) {
-			// The directory taken does not exist yet.
-			if err = os.MkdirAll(filepath.Dir(taken), 0o777); err == nil {
-				err = os.Rename(due, taken)
-			}
-		}
+		err = atomicfile.InDir(taken, func() error { return os.Rename(due, taken) })
 		if err == nil {
 			return true, nil
 		}
@@ -114,7 +102,7 @@ func TakeMarker(d *lektordir.Dir, hash string) (bool, error) {
 
 // ClearMarker removes the marker that [TakeMarker] took. Call it after the request.
 func ClearMarker(d *lektordir.Dir, hash string) error {
-	return feedfiles.RemoveFile(d.Join(takenDir, hash))
+	return atomicfile.RemoveUnsynced(d.Join(takenDir, hash))
 }
 
 // RemoveMarkers removes the markers of a feed.

@@ -5,7 +5,6 @@ package settings
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -119,10 +118,7 @@ func Get(d *lektordir.Dir, hash, key string) (string, error) {
 	if key == feedfiles.FilePrivate && IsPrivate(d, hash) {
 		return "yes", nil
 	}
-	data, err := atomicfile.Read(filepath.Join(d.Join("src", hash), s.Path), feedfiles.MaxSize)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
+	data, err := atomicfile.Optional(atomicfile.Read(filepath.Join(d.Join("src", hash), s.Path), feedfiles.MaxSize))
 	value := strings.TrimRight(string(data), "\n")
 	if !s.Lines && !s.InState() {
 		value, _, _ = strings.Cut(value, "\n") // see [atomicfile.Line]

@@ -3,9 +3,7 @@ package spool
 import (
 	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -102,10 +100,7 @@ func (p *Pages) Get(url string) (*Page, error) {
 // Each calls f for each page, without its article, to save memory. It skips pages that cannot be
 // read or are damaged.
 func (p *Pages) Each(f func(*Page)) error {
-	names, err := os.ReadDir(p.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	names, err := atomicfile.Optional(os.ReadDir(p.dir))
 	for _, n := range names {
 		if page, _ := readPage(filepath.Join(p.dir, n.Name())); page != nil {
 			page.Article = nil

@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,7 +53,7 @@ func (k docDir) path(url string) string {
 }
 
 // Remove removes the document of a URL. It returns nil if there is none.
-func (k docDir) Remove(url string) error { return feedfiles.RemoveFile(k.path(url)) }
+func (k docDir) Remove(url string) error { return atomicfile.RemoveUnsynced(k.path(url)) }
 
 // header returns the fields before a document, in their order.
 func (doc *Spooled) header() []*string {
@@ -95,10 +93,7 @@ func putDoc(path string, fields []*string, body []byte, write func(string, []byt
 
 // getDoc reads a file that putDoc wrote. The body is nil if it does not exist or is damaged.
 func getDoc(path string, fields []*string) (body []byte, err error) {
-	data, err := atomicfile.Read(path, maxSpooled)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	data, err := atomicfile.Optional(atomicfile.Read(path, maxSpooled))
 	if err != nil {
 		return nil, err
 	}

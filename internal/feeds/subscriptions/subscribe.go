@@ -168,10 +168,7 @@ func leave(d *lektordir.Dir, hash, text string) error {
 	if _, err := os.Lstat(d.Join("src", hash)); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.Write(path, []byte(text))
+	return atomicfile.InDir(path, func() error { return atomicfile.Write(path, []byte(text)) })
 }
 
 // newFeed is a feed that is being added.
@@ -403,10 +400,7 @@ func finish(w *commit.Writer, d *lektordir.Dir, hash string) error {
 	base := d.Join("src", hash)
 	path := filepath.Join(base, feedfiles.PathURL)
 	if fi, err := os.Lstat(path); err == nil && fi.Size() > 0 {
-		if err := os.Remove(pending(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
+		return atomicfile.RemoveUnsynced(pending(path))
 	}
 	return os.Rename(pending(path), path)
 }
@@ -578,9 +572,8 @@ func removeSettings(d *lektordir.Dir, hash string) error {
 		}
 	}
 	schedule.RemoveMarkers(d, hash)
-	bad = errors.Join(bad, history.Of(d, hash).Forget(), removeSpool(d, hash), feedfiles.RemoveFile(d.Join("src", hash,
-		feedfiles.PathFullText)),
-		atomicfile.SyncDir(dir))
+	bad = errors.Join(bad, history.Of(d, hash).Forget(), removeSpool(d, hash),
+		atomicfile.RemoveUnsynced(d.Join("src", hash, feedfiles.PathFullText)), atomicfile.SyncDir(dir))
 	if bad != nil {
 		return bad
 	}
@@ -649,7 +642,7 @@ func SameAlias(w *commit.Writer, d *lektordir.Dir, hash string) error {
 		if f, _ := d.ReadFeed(hash); f == nil || feedfiles.OneLine(f.Name) != feedfiles.OneLine(f.Alias) {
 			return nil
 		}
-		return feedfiles.RemoveFile(filepath.Join(d.Join("src", hash), feedfiles.PathAlias))
+		return atomicfile.RemoveUnsynced(filepath.Join(d.Join("src", hash), feedfiles.PathAlias))
 	})
 	if commit.IsBusy(err) {
 		return nil

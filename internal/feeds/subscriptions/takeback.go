@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,11 +53,7 @@ func (record Recorder) note(d *lektordir.Dir, changes ...Change) {
 func valueOf(d *lektordir.Dir, hash, key string) (string, error) {
 	switch key {
 	case keyID:
-		id, err := atomicfile.Line(d.Join("src", hash, "id"))
-		if errors.Is(err, fs.ErrNotExist) {
-			return "", nil
-		}
-		return id, err
+		return atomicfile.Optional(atomicfile.Line(d.Join("src", hash, "id")))
 	case keyNever:
 		if settings.NeverShared(d, hash) {
 			return "yes", nil

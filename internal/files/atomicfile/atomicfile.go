@@ -215,6 +215,24 @@ func MkdirAll(path string, perm fs.FileMode) error {
 	return SyncDir(parent) // also if another process has just created it
 }
 
+// InDir calls do, which creates the file at path, and again after it has made the directory if that does
+// not exist.
+func InDir(path string, do func() error) error {
+	err := do()
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
+			err = do()
+		}
+	}
+	return err
+}
+
+// RemoveUnsynced is [Remove] without a sync.
+func RemoveUnsynced(path string) error {
+	_, err := Optional(0, os.Remove(path))
+	return err
+}
+
 // IsTemp reports whether name (without directories) may be a temporary file for the file base. A
 // killed process may leave one; only [Sweep] and other cleaners need IsTemp.
 func IsTemp(name, base string) bool {

@@ -58,6 +58,15 @@ func ReadIn(dir, name string, limit int64) (data []byte, err error) {
 	return data, err
 }
 
+// Optional returns the result of a function that opens or reads a file, and the zero value without an error
+// if the file does not exist.
+func Optional[T any](v T, err error) (T, error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return *new(T), nil
+	}
+	return v, err
+}
+
 func readAt(at int, path string, limit int64, flags int) ([]byte, error) {
 	fail := func(op string, err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: op, Path: path, Err: err}

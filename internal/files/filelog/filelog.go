@@ -68,10 +68,7 @@ type Log struct {
 
 // Read returns the log up to its last valid line. A log that does not exist is empty.
 func Read(path string, o Options) ([]byte, error) {
-	data, err := atomicfile.ReadRaw(path, o.max())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	data, err := atomicfile.Optional(atomicfile.ReadRaw(path, o.max()))
 	return data[:end(data, o.Valid)], err
 }
 
@@ -165,11 +162,7 @@ func (l *Log) lock() (inPlace bool, err error) {
 		return false, fmt.Errorf("%s: %w", l.f.Name(), ErrLocked)
 	}
 	l.locked = true
-	inPlace, err = atomicfile.InPlace(l.f)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return inPlace, err
+	return atomicfile.Optional(atomicfile.InPlace(l.f))
 }
 
 // Unlock releases the lock and keeps the log open, for [Log.Lock].

@@ -10,7 +10,7 @@ import (
 func states(n int) []byte {
 	d := New(RSS, "t", "", "")
 	for i := range n {
-		it, _ := Create(fmt.Sprintf("80af8e84e5ef7ae6b68acb8d1987e58e3e5731dd:%016x:S", i),
+		it, _ := create(fmt.Sprintf("80af8e84e5ef7ae6b68acb8d1987e58e3e5731dd:%016x:S", i),
 			fmt.Appendf(nil, "<item><title>Entry number %d</title><link>https://example.com/entries/%d</link></item>", i, i), day0, "laptop-0123456789abcdef")
 		d.Append(it)
 	}
@@ -44,7 +44,7 @@ func BenchmarkSetContent(b *testing.B) {
 	it := &Item{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := it.SetContent(content); err != nil {
+		if err := it.SetContent(canonical(content)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -104,7 +104,7 @@ func TestUnknownInUpdates(t *testing.T) {
 		`<z:sync xmlns:s="urn:s" id="a" version="3" s:x="0"><z:history by="x" xmlns:sx="urn:not" sx:y="1"><z:update by="y" q:on="phone" r:z='2' s:deep="3"><q:why>&amp;<!-- c --></q:why></z:update><z:update by="w" xmlns:t="urn:t" t:u="4"/></z:history></z:sync></item></channel></rss>`
 	kept := []string{`{urn:q}on="phone"`, `{urn:r}z="2"`, `{urn:s}deep="3"`, "<{urn:q}why >\n&\n</>", `{urn:t}u="4"`}
 	it := parse(t, doc).Item("a")
-	next, err := it.Update(nil, false, time.Now(), "me")
+	next, err := updated(it, nil, false, time.Now(), "me")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestUnknownInUpdates(t *testing.T) {
 		if again == nil {
 			t.Fatalf("%s: %s", what, text)
 		}
-		once, err := again.Update(nil, false, time.Now(), "me")
+		once, err := updated(again, nil, false, time.Now(), "me")
 		if err != nil {
 			t.Fatal(err)
 		}

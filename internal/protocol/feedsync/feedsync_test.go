@@ -152,14 +152,14 @@ func sameItem(t *testing.T, it *Item, example string) {
 
 func TestExamples(t *testing.T) {
 	day := func(n int) time.Time { return time.Date(2005, 5, n, 9, 43, 33, 0, time.UTC) }
-	it, err := Create("0a7903db47fb0ae8", []byte(description), day(21), "REO1750")
+	it, err := create("0a7903db47fb0ae8", []byte(description), day(21), "REO1750")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sameItem(t, it, exampleCreated)
 	update := func(n int) {
 		t.Helper()
-		if it, err = it.Update(nil, false, day(n), "REO1750"); err != nil {
+		if it, err = updated(it, nil, false, day(n), "REO1750"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -187,8 +187,8 @@ func TestExamples(t *testing.T) {
 	// In the example of a conflict, GPM7383 and REO1750 both edit version 3; GPM7383 is earlier.
 	base := parse(t, rss(strings.NewReplacer(`version="4"`, `version="3"`, "Tue, 24", "Mon, 23").Replace(
 		`<item><description>This is a test item</description><sx:sync id="0a7903db47fb0ae8" version="4"><sx:history when="Tue, 24 May 2005 09:43:33 GMT" by="REO1750"/></sx:sync></item>`))).Item("0a7903db47fb0ae8")
-	mine, _ := base.Update(nil, false, day(24), "REO1750")
-	theirs, _ := base.Update([]byte("<item><description>another</description></item>"), false, at(t, "Tue, 24 May 2005 08:00:11 GMT"), "GPM7383")
+	mine, _ := updated(base, nil, false, day(24), "REO1750")
+	theirs, _ := updated(base, []byte("<item><description>another</description></item>"), false, at(t, "Tue, 24 May 2005 08:00:11 GMT"), "GPM7383")
 	out := Merge(mine, theirs, Rules{})
 	if !out.Detected || out.Incoming {
 		t.Fatalf("%+v", out)
@@ -274,7 +274,7 @@ func TestSameBytes(t *testing.T) {
 		`<item xmlns:a="urn:1" xmlns:b="urn:2" b:y="1" x="2"><a:c b:d="3"/><title>A &amp; B</title></item>`,
 		"<item xmlns:b='urn:1'\n xmlns:a='urn:2' x='2' a:y='1'>\n <b:c a:d='3'></b:c><!-- c -->\n <title>A <![CDATA[&]]> B</title>\n</item>",
 	} {
-		it, err := Create("a", []byte(c), day0, "x")
+		it, err := create("a", []byte(c), day0, "x")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +315,7 @@ func TestUnknownSurvives(t *testing.T) {
 	}
 	// An edit of the item keeps them, too.
 	it := parse(t, theirs).Item("a")
-	next, err := it.Update(nil, false, time.Now(), "me")
+	next, err := updated(it, nil, false, time.Now(), "me")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 		fresh.Merge(d, Rules{})
 		next := New(d.Kind, "t", "", "")
 		for _, it := range fresh.Items() {
-			if u, err := it.Resolve(nil, false, day0, "me"); err == nil {
+			if u, err := resolve(it, nil, false, day0, "me"); err == nil {
 				next.Append(u)
 			}
 		}

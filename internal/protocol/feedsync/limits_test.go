@@ -30,7 +30,7 @@ func TestTwoUpdatesInOneSecond(t *testing.T) {
 		t.Error("the winner has both equal updates, but there is a conflict")
 	}
 	// A resolution keeps both updates, so a stale copy of the loser is not in conflict with it.
-	solved, err := out.Item.Resolve(nil, false, u("6y").When, "y")
+	solved, err := resolve(out.Item, nil, false, u("6y").When, "y")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestTwoUpdatesInOneSecond(t *testing.T) {
 	if same.Conflict || count(same.Settled, u("1x")) != 1 {
 		t.Fatalf("settled: %+v", same)
 	}
-	next, err := same.Update(nil, true, u("7y").When, "y")
+	next, err := updated(same, nil, true, u("7y").When, "y")
 	if err != nil || Concurrent(next, loser, Rules{}) {
 		t.Errorf("%v, %v", next, err)
 	}
@@ -75,15 +75,15 @@ func TestLimitsOfAnItem(t *testing.T) {
 		t.Errorf("%d items without sx:sync", d.Plain)
 	}
 	for _, edit := range []func() (*Item, error){
-		func() (*Item, error) { return a.Update(nil, true, day0, "me") },
-		func() (*Item, error) { return a.Resolve(nil, true, day0, "me") },
-		func() (*Item, error) { return Create("c", []byte("<item><title>"+long+"</title></item>"), day0, "me") },
+		func() (*Item, error) { return updated(a, nil, true, day0, "me") },
+		func() (*Item, error) { return resolve(a, nil, true, day0, "me") },
+		func() (*Item, error) { return create("c", []byte("<item><title>"+long+"</title></item>"), day0, "me") },
 	} {
 		if _, err := edit(); !errors.As(err, new(*BoundError)) {
 			t.Errorf("an edit that exceeds a limit returns %v", err)
 		}
 	}
-	blank, err := a.Blank([]byte("<item><title>nothing</title></item>"))
+	blank, err := a.Blank(canonical([]byte("<item><title>nothing</title></item>")))
 	if err != nil || len(blank.Conflicts) != MaxConflicts || string(blank.Conflicts[0].Content()) != "<item><title>nothing</title></item>" {
 		t.Errorf("%+v, %v", blank, err)
 	}
@@ -107,7 +107,7 @@ func TestDeepItem(t *testing.T) {
 	if it, err := ReadItem(again.Item("a").Append(nil)); err != nil || len(it.Conflicts) != 1 {
 		t.Errorf("%v", err)
 	}
-	if _, err := Create("a", []byte("<item>"+strings.Repeat("<x>", 1000)+strings.Repeat("</x>", 1000)+"</item>"), day0, "a"); err == nil {
-		t.Error("Create accepts a content that is nested too deep")
+	if _, err := create("a", []byte("<item>"+strings.Repeat("<x>", 1000)+strings.Repeat("</x>", 1000)+"</item>"), day0, "a"); err == nil {
+		t.Error("a content that is nested too deep has a canonical form")
 	}
 }

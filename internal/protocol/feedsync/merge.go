@@ -17,22 +17,17 @@ func seconds(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Second)
 }
 
-// Create returns a new item with a content (section 4.1). The content is an element, see
-// [Item.SetContent]. If it is nil, the caller must call [Item.PutContent].
-func Create(id string, content []byte, when time.Time, by string) (*Item, error) {
+// Create returns a new item (section 4.1). The caller must set its content.
+func Create(id string, when time.Time, by string) (*Item, error) {
 	if !IsNSS(id) {
 		return nil, fmt.Errorf("%q cannot be the id of an item", brief(id))
 	}
-	it := &Item{ID: id, Version: 1, History: []Update{{seconds(when), by}}} // steps 1 and 2
-	if content == nil {
-		return it, nil
-	}
-	return it, it.SetContent(content)
+	return &Item{ID: id, Version: 1, History: []Update{{seconds(when), by}}}, nil // steps 1 and 2
 }
 
-// Update returns the next version of the item after an edit by an endpoint (section 4.2).
-// content is the new content, nil to keep it; deleted makes it a deletion.
-func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) (*Item, error) {
+// Update returns the next version of the item after an edit by an endpoint (section 4.2), with the same
+// content. deleted makes it a deletion.
+func (it *Item) Update(deleted bool, when time.Time, by string) (*Item, error) {
 	if it.Version >= MaxVersion {
 		return nil, &BoundError{it.ID, "its version is the greatest possible"}
 	}
@@ -48,10 +43,7 @@ func (it *Item) Update(content []byte, deleted bool, when time.Time, by string) 
 		next.Settled = nil
 		next.insertUpdates(it.Settled, slices.Concat(it.History, it.Settled))
 	}
-	if content == nil {
-		return next, nil
-	}
-	return next, next.SetContent(content)
+	return next, nil
 }
 
 // Moment returns the time for an edit by an endpoint: now, or the next second in which the
@@ -76,8 +68,8 @@ func (it *Item) truncate() {
 // updates of the losers are added after its own. With them, an endpoint that reads the
 // resolution before it reads a loser knows that the conflict is settled. The previous
 // update stays directly after the new one, where other endpoints expect it.
-func (it *Item) Resolve(content []byte, deleted bool, when time.Time, by string) (*Item, error) {
-	next, err := it.Update(content, deleted, when, by)
+func (it *Item) Resolve(deleted bool, when time.Time, by string) (*Item, error) {
+	next, err := it.Update(deleted, when, by)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package feedsync
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,35 @@ func u(s string) Update {
 	return up
 }
 
+// canonical returns a content in canonical form.
+func canonical(content []byte) []byte { return []byte(Canonical(content)) }
+
+// create, updated and resolve are [Create], [Item.Update] and [Item.Resolve] with another content; nil keeps it.
+func create(id string, content []byte, when time.Time, by string) (*Item, error) {
+	it, err := Create(id, when, by)
+	return edited(it, content, err)
+}
+
+func updated(it *Item, content []byte, deleted bool, when time.Time, by string) (*Item, error) {
+	it, err := it.Update(deleted, when, by)
+	return edited(it, content, err)
+}
+
+func resolve(it *Item, content []byte, deleted bool, when time.Time, by string) (*Item, error) {
+	it, err := it.Resolve(deleted, when, by)
+	return edited(it, content, err)
+}
+
+func edited(it *Item, content []byte, err error) (*Item, error) {
+	if err != nil || content == nil {
+		return it, err
+	}
+	if content = canonical(content); len(content) == 0 {
+		return nil, errors.New("a content must be one element")
+	}
+	return it, it.SetContent(content)
+}
+
 // item returns an item with a version, a title ("-" for a deletion), and updates, the last
 // first.
 func item(t testing.TB, version uint64, title, updates string) *Item {
@@ -33,7 +63,7 @@ func item(t testing.TB, version uint64, title, updates string) *Item {
 	if title == "-" {
 		it.Deleted = true
 	}
-	if err := it.SetContent([]byte("<item><title>" + title + "</title></item>")); err != nil {
+	if err := it.SetContent(canonical([]byte("<item><title>" + title + "</title></item>"))); err != nil {
 		t.Fatal(err)
 	}
 	return it
@@ -188,7 +218,7 @@ func TestEqualContentIsNoConflict(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	// The next edit includes the update of the other item, so its old copy is no conflict.
-	next, err := out.Item.Update([]byte("<item><title>next</title></item>"), false, u("3a").When, "a")
+	next, err := updated(out.Item, []byte("<item><title>next</title></item>"), false, u("3a").When, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +229,7 @@ func TestEqualContentIsNoConflict(t *testing.T) {
 		t.Errorf("strict: %+v", out)
 	}
 	a, b = item(t, 2, "-", "2a 1a"), item(t, 2, "-", "1b 1a")
-	if err := b.SetContent([]byte("<item/>")); err != nil {
+	if err := b.SetContent(canonical([]byte("<item/>"))); err != nil {
 		t.Fatal(err)
 	}
 	if out := Merge(a, b, Rules{}); out.Detected {
@@ -291,7 +321,7 @@ func TestUpdate(t *testing.T) {
 	it := item(t, 1, "a", "1a")
 	for n := range 40 {
 		var err error
-		if it, err = it.Update(nil, n == 38, day0.Add(time.Duration(n)*time.Hour+time.Nanosecond), "b"); err != nil {
+		if it, err = updated(it, nil, n == 38, day0.Add(time.Duration(n)*time.Hour+time.Nanosecond), "b"); err != nil {
 			t.Fatal(err)
 		}
 		if it.Deleted != (n == 38) {
@@ -302,15 +332,15 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("version %d, %d updates, %v", it.Version, len(it.History)-1, it.History[:2])
 	}
 	out := Merge(item(t, 2, "w", "2a 1a"), item(t, 2, "l", "1b 1a"), Rules{})
-	next, err := out.Item.Update(nil, false, day0, "c")
+	next, err := updated(out.Item, nil, false, day0, "c")
 	if err != nil || next.Conflict || next.Conflicts != nil || !out.Item.Conflict {
 		t.Errorf("4.2, step 4: %+v, %v", next, err)
 	}
 	it.Version = MaxVersion
-	if _, err := it.Update(nil, false, day0, "c"); err == nil {
+	if _, err := updated(it, nil, false, day0, "c"); err == nil {
 		t.Error("Update exceeds version 2^53")
 	}
-	if _, err := Create("a b", []byte("<item/>"), day0, "c"); err == nil {
+	if _, err := create("a b", []byte("<item/>"), day0, "c"); err == nil {
 		t.Error("Create accepts an invalid id")
 	}
 }
@@ -320,11 +350,11 @@ func TestUpdate(t *testing.T) {
 func TestLoser(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		base := parse(t, tree("abc", "")).Item("c")
-		winner, err := base.Update([]byte(`<outline text="edited"/>`), false, u("3w").When, "w")
+		winner, err := updated(base, []byte(`<outline text="edited"/>`), false, u("3w").When, "w")
 		if err != nil {
 			t.Fatal(err)
 		}
-		moved, err := base.Update([]byte(`<outline text="moved"/>`), deleted, u("2l").When, "l")
+		moved, err := updated(base, []byte(`<outline text="moved"/>`), deleted, u("2l").When, "l")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -364,11 +394,11 @@ func TestMoment(t *testing.T) {
 		}
 	}
 	// If both edits had one update, a copy of the first would look like the second.
-	first, err := item(t, 1, "one", "1o").Update([]byte("<item><title>first</title></item>"), false, mine(4), "a")
+	first, err := updated(item(t, 1, "one", "1o"), []byte("<item><title>first</title></item>"), false, mine(4), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := first.Update([]byte("<item><title>second</title></item>"), false, first.Moment(mine(4), "a"), "a")
+	second, err := updated(first, []byte("<item><title>second</title></item>"), false, first.Moment(mine(4), "a"), "a")
 	if err != nil || second.Head() == first.Head() {
 		t.Errorf("%v, %v", second.History, err)
 	}
@@ -380,7 +410,7 @@ func TestResolve(t *testing.T) {
 	base := item(t, 1, "base", "1o")
 	edit := func(it *Item, title string, s string) *Item {
 		t.Helper()
-		next, err := it.Update([]byte("<item><title>"+title+"</title></item>"), false, u(s).When, u(s).By)
+		next, err := updated(it, []byte("<item><title>"+title+"</title></item>"), false, u(s).When, u(s).By)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +427,7 @@ func TestResolve(t *testing.T) {
 	if titleOf(loser) != "a2" {
 		t.Fatalf("%v", loser)
 	}
-	done, err := both.Resolve(loser.Content(), false, u("5c").When, "c")
+	done, err := resolve(both, loser.Content(), false, u("5c").When, "c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -524,7 +554,7 @@ func TestCycle(t *testing.T) {
 			t.Errorf("stored: %+v, %+v", a, b)
 		}
 		// Moving b to the root ends the cycle.
-		out, err := again.Item("b").Update(nil, false, day0, "q")
+		out, err := updated(again.Item("b"), nil, false, day0, "q")
 		if err != nil {
 			t.Fatal(err)
 		}

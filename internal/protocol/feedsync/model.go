@@ -16,7 +16,6 @@ package feedsync
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -167,25 +166,9 @@ func (it *Item) Blank(content []byte) (*Item, error) {
 	return next, err
 }
 
-// SetContent sets the content of an item: a well-formed element, item or outline. The
-// prefixes sx and lektor are bound; it must declare other namespaces. It must not contain
+// SetContent sets the content of an item: an element, item or outline, in the form of [Canonical], without
 // an sx:sync.
 func (it *Item) SetContent(content []byte) error {
-	e, err := readElement(content)
-	if err != nil {
-		return err
-	}
-	for _, k := range e.kids {
-		if k.element != nil && k.is(Namespace, "sync") {
-			return errors.New("a content must not contain an sx:sync")
-		}
-	}
-	return it.PutContent(e.content())
-}
-
-// PutContent is [Item.SetContent] for a content in the form of [Canonical], which it does
-// not parse.
-func (it *Item) PutContent(content []byte) error {
 	if len(content) > MaxContent {
 		return &BoundError{it.ID, tooLong}
 	}

@@ -60,7 +60,7 @@ func TestMust(t *testing.T) {
 		{"1.2 All date-time values MUST be expressed as GMT and MUST conform to the Date and Time specification of RFC 822, except using 4 digit years", func(t *testing.T) {
 			east := time.FixedZone("", 3600)
 			is(t, FormatDate(time.Date(2005, 5, 1, 0, 30, 0, 0, east)), "Sat, 30 Apr 2005 23:30:00 GMT")
-			it, err := Create("a", []byte("<item/>"), time.Date(2005, 5, 1, 0, 30, 0, 5, east), "x")
+			it, err := create("a", []byte("<item/>"), time.Date(2005, 5, 1, 0, 30, 0, 5, east), "x")
 			if err != nil || !strings.Contains(document(t, it), `when="Sat, 30 Apr 2005 23:30:00 GMT"`) {
 				t.Errorf("%v: %s", err, document(t, it))
 			}
@@ -82,14 +82,14 @@ func TestMust(t *testing.T) {
 			}
 		}},
 		{"2.3 it MUST be identical across feeds; MUST NOT be changed by subsequent publishers", func(t *testing.T) {
-			it, err := Create("a;b=%41", []byte("<item/>"), day0, "x")
+			it, err := create("a;b=%41", []byte("<item/>"), day0, "x")
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, step := range []func() (*Item, error){
-				func() (*Item, error) { return it.Update([]byte("<item><title/></item>"), false, day0, "y") },
-				func() (*Item, error) { return it.Update(nil, true, day0, "z") },
-				func() (*Item, error) { return it.Resolve(nil, false, day0, "z") },
+				func() (*Item, error) { return updated(it, []byte("<item><title/></item>"), false, day0, "y") },
+				func() (*Item, error) { return updated(it, nil, true, day0, "z") },
+				func() (*Item, error) { return resolve(it, nil, false, day0, "z") },
 			} {
 				if it, err = step(); err != nil {
 					t.Fatal(err)
@@ -105,7 +105,7 @@ func TestMust(t *testing.T) {
 			for _, id := range []string{"a b", "a/b", "é", "a%2", "a%00", "a?b", "a#b", "&lt;"} {
 				invalid(t, item1(`id="`+id+`" version="1"`, `<sx:history by="x"/>`))
 			}
-			if _, err := Create("a/b", []byte("<item/>"), day0, "x"); err == nil {
+			if _, err := create("a/b", []byte("<item/>"), day0, "x"); err == nil {
 				t.Error("Create accepts an invalid id")
 			}
 		}},
@@ -136,7 +136,7 @@ func TestMust(t *testing.T) {
 			is(t, shape("a(z)", "a(y)", ""), "a(yz)")
 		}},
 		{"4.1 endpoints MUST follow this algorithm", func(t *testing.T) {
-			it, err := Create("a", []byte("<item/>"), day0, "x")
+			it, err := create("a", []byte("<item/>"), day0, "x")
 			if err != nil || it.Version != 1 || it.ID != "a" || it.Deleted || it.Conflict || !slices.Equal(it.History, []Update{{day0, "x"}}) {
 				t.Errorf("%+v, %v", it, err)
 			}
@@ -146,12 +146,12 @@ func TestMust(t *testing.T) {
 			if !out.Item.Conflict || len(out.Item.Conflicts) != 1 {
 				t.Fatal("want a conflict")
 			}
-			it, err := out.Item.Update(nil, true, day0.Add(9*time.Hour), "x")
+			it, err := updated(out.Item, nil, true, day0.Add(9*time.Hour), "x")
 			if err != nil || it.Version != 3 || !it.Deleted || it.Conflict || len(it.Conflicts) != 0 ||
 				!slices.Equal(it.History, append([]Update{{day0.Add(9 * time.Hour), "x"}}, out.Item.History...)) {
 				t.Errorf("deleted: %+v, %v", it, err)
 			}
-			if it, err = it.Update(nil, false, day0.Add(10*time.Hour), "y"); err != nil || it.Deleted || it.Version != 4 || strings.Contains(document(t, it), "conflict") {
+			if it, err = updated(it, nil, false, day0.Add(10*time.Hour), "y"); err != nil || it.Deleted || it.Version != 4 || strings.Contains(document(t, it), "conflict") {
 				t.Errorf("undeleted: %+v, %v", it, err)
 			}
 		}},
@@ -246,7 +246,7 @@ func TestMust(t *testing.T) {
 			if len(d.Problems) != 1 || !strings.Contains(d.Problems[0].Reason, "no sx:conflict") {
 				t.Errorf("%v", d.Problems)
 			}
-			next, err := d.Item("a").Update(nil, false, day0, "y")
+			next, err := updated(d.Item("a"), nil, false, day0, "y")
 			if err != nil || strings.Contains(document(t, next), "conflicts") {
 				t.Errorf("an empty sx:conflicts is written: %s", document(t, next))
 			}

@@ -105,13 +105,13 @@ func (w *world) edit(e *endpoint) {
 	}
 	switch {
 	case it != nil && it.Conflict && w.settle:
-		it, err = it.Resolve(w.content(), w.r.IntN(3) == 0, now, e.name)
+		it, err = resolve(it, w.content(), w.r.IntN(3) == 0, now, e.name)
 	case it == nil:
-		it, err = Create(id, w.content(), now, e.name)
+		it, err = create(id, w.content(), now, e.name)
 	case it.Deleted || w.r.IntN(3) > 0:
-		it, err = it.Update(w.content(), false, now, e.name)
+		it, err = updated(it, w.content(), false, now, e.name)
 	default:
-		it, err = it.Update(nil, true, now, e.name)
+		it, err = updated(it, nil, true, now, e.name)
 	}
 	if errors.As(err, new(*BoundError)) && old.Version == MaxVersion {
 		return // the edit exceeds a limit
@@ -145,7 +145,7 @@ func (w *world) resolve(e *endpoint) bool {
 			}
 			content, deleted = loser.Content(), loser.Deleted
 		}
-		next, err := it.Resolve(content, deleted, now, e.name)
+		next, err := resolve(it, content, deleted, now, e.name)
 		if errors.As(err, new(*BoundError)) && it.Version == MaxVersion {
 			continue
 		}
@@ -317,7 +317,7 @@ func (w *world) begin() {
 	w.full = true
 	for i, e := range w.endpoints {
 		for n, id := range []string{"a", "b", "c", "d"} {
-			it, err := Create(id, w.content(), day0, e.name)
+			it, err := create(id, w.content(), day0, e.name)
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -333,7 +333,7 @@ func (w *world) begin() {
 					tag = bytes.Replace(tag, []byte(`<title>`), append([]byte(`<title>`), fill...), 1)
 				}
 				// With escaped characters in attributes, a content may exceed the limit.
-				if err := it.SetContent(tag); err != nil && !errors.As(err, new(*BoundError)) {
+				if err := it.SetContent(canonical(tag)); err != nil && !errors.As(err, new(*BoundError)) {
 					w.t.Fatal(err)
 				}
 			case 2:
@@ -342,7 +342,7 @@ func (w *world) begin() {
 				}
 			case 3:
 				for k := range 60 {
-					other, err := Create(id, w.content(), day0.Add(time.Duration(w.r.IntN(9))*time.Second), fmt.Sprint("peer", k+20*i))
+					other, err := create(id, w.content(), day0.Add(time.Duration(w.r.IntN(9))*time.Second), fmt.Sprint("peer", k+20*i))
 					if err != nil {
 						w.t.Fatal(err)
 					}

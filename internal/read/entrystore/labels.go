@@ -1,10 +1,7 @@
 package entrystore
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,10 +32,7 @@ func parseLabel(line string) (l Label, ok bool) {
 
 // Labels returns the labels of the lektor-dir at a path.
 func Labels(dir string) (all []Label, err error) {
-	data, err := atomicfile.Read(filepath.Join(dir, labelsFile), maxLabels)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
+	data, err := atomicfile.Optional(atomicfile.Read(filepath.Join(dir, labelsFile), maxLabels))
 	for line := range strings.Lines(string(data)) {
 		if l, ok := parseLabel(line); ok {
 			all = append(all, l)
@@ -53,8 +47,8 @@ func EditLabels(dir string, remove, add []Label) error {
 		return err
 	}
 	path := filepath.Join(dir, labelsFile)
-	data, err := atomicfile.Read(path, maxLabels)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	data, err := atomicfile.Optional(atomicfile.Read(path, maxLabels))
+	if err != nil {
 		return err
 	}
 	var b strings.Builder
@@ -69,10 +63,7 @@ func EditLabels(dir string, remove, add []Label) error {
 	if b.String() == string(data) {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.Write(path, []byte(b.String()))
+	return atomicfile.InDir(path, func() error { return atomicfile.Write(path, []byte(b.String())) })
 }
 
 // labelTerm returns the text of the query label:NAME.

@@ -50,10 +50,7 @@ func SavedPath(dir, name string) string { return filepath.Join(dir, savedDir, na
 
 // savedNames returns the names of the saved queries, sorted.
 func savedNames(dir string) ([]string, error) {
-	ents, err := os.ReadDir(filepath.Join(dir, savedDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
+	ents, err := atomicfile.Optional(os.ReadDir(filepath.Join(dir, savedDir)))
 	var names []string
 	for _, e := range ents {
 		// Follow symbolic links, as reading the query does.

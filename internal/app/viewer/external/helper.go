@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -186,10 +185,7 @@ func allowed(d *lektordir.Dir, text string) (string, error) {
 
 // schemes returns the schemes in schemesFile.
 func schemes(d *lektordir.Dir) ([]string, error) {
-	data, err := atomicfile.Read(d.Join(schemesFile), entrystore.MaxRules)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	data, err := atomicfile.Optional(atomicfile.Read(d.Join(schemesFile), entrystore.MaxRules))
 	var list []string
 	for line := range strings.Lines(string(data)) {
 		line = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(line), ":"))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os/exec"
 	"strings"
 	"unicode/utf8"
@@ -176,10 +175,7 @@ func (r *ruleLine) actions(line string, at int) *ruleError {
 // read reads the user's rules. If the file does not exist, there are none. If a line is invalid, it
 // returns an error, and no rule should be applied, as rules depend on those before them.
 func read(d *lektordir.Dir) ([]*ruleLine, error) {
-	text, err := atomicfile.Read(d.Join(entrystore.RulesFile), entrystore.MaxRules)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	text, err := atomicfile.Optional(atomicfile.Read(d.Join(entrystore.RulesFile), entrystore.MaxRules))
 	if err != nil {
 		return nil, err
 	}

@@ -46,13 +46,7 @@ func (v *Session) writeState(name string, data []byte) error {
 		return err
 	}
 	path := v.stateFile(name)
-	err := atomicfile.WriteUnsynced(path, data)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), 0o777); err == nil {
-			err = atomicfile.WriteUnsynced(path, data)
-		}
-	}
-	return err
+	return atomicfile.InDir(path, func() error { return atomicfile.WriteUnsynced(path, data) })
 }
 
 // maxState is the maximum size of a state file in bytes, enough for ten million entries.
@@ -100,11 +94,7 @@ func (v *Session) SaveList(list []*entrystore.Record) {
 
 // LastList returns the paths of the last list, nil if there is none.
 func (v *Session) LastList() ([]string, error) {
-	paths, err := v.readState("list")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return paths, err
+	return atomicfile.Optional(v.readState("list"))
 }
 
 // SetCurrent saves the entry that "." refers to.

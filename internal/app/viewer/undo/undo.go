@@ -203,10 +203,7 @@ func (r record) forget(dryRun bool) error {
 	if dryRun {
 		return nil
 	}
-	if err := os.Remove(r.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return atomicfile.RemoveUnsynced(r.Path)
 }
 
 // summarize prints what was taken back, and what was not.
