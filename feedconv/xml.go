@@ -311,7 +311,7 @@ func (d *draft) media(m module, depth int) {
 	}
 	for _, c := range m.all("content") {
 		href, kind := c.Attr("url"), c.Attr("type")
-		if href == "" {
+		if href == "" || kind == "application/x-shockwave-flash" { // the dead player of a video on YouTube
 			continue
 		}
 		if kind == "" && c.Attr("medium") == "image" {

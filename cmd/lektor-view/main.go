@@ -314,6 +314,11 @@ incomplete file is continued. Entries with the flag d are skipped.
 				Usage: "save the entries that `QUERY` selects, unread ones unless it asks for others"},
 			&cli.StringFlag{Name: "type",
 				Usage: "save only enclosures whose MIME type begins with `TYPE`, such as audio", DefaultText: "all"},
+			&cli.StringFlag{Name: "lang", Usage: "save the alternative in `LANG`, such as de, if there is one"},
+			&cli.IntFlag{Name: "bitrate", Usage: "save the alternative with at most `N` kbit/s, if there are any",
+				DefaultText: "any"},
+			&cli.IntFlag{Name: "newest", Usage: "with --query, save only the `N` newest entries of each feed",
+				DefaultText: "all"},
 			&cli.BoolFlag{Name: "again", Usage: "save the enclosures of entries with the flag d too"},
 			&cli.DurationFlag{Name: httpmsg.FlagTimeout, Value: fetch.DefaultDeadline,
 				Usage: "fail if no data came for `TIME`"},
@@ -322,7 +327,14 @@ incomplete file is continued. Entries with the flag d are skipped.
 		Action: cmdline.Run(save.Save, "DIR", func(f *cmdline.Flags) save.Options {
 			o := save.Options{
 				Common: common(f), To: f.Args().First(), Type: f.String("type"), Again: f.Bool("again"),
+				Lang:  f.String("lang"),
 				Names: session.Names{Args: f.Args().Tail(), Nul: cmdline.Nul(f.Context)},
+			}
+			if f.IsSet("bitrate") {
+				o.Bitrate = f.Number("bitrate", 1, 0)
+			}
+			if f.IsSet("newest") {
+				o.Newest = f.Number("newest", 1, 0)
 			}
 			o.Fetch = fetchcmd.Asking(f)
 			o.Fetch.Gap = f.Time("gap")
@@ -333,6 +345,8 @@ incomplete file is continued. Entries with the flag d are skipped.
 				f.Fail(cmdline.Usagef("name entries or use --query, not both"))
 			case f.IsSet("query"):
 				o.Query = []string{f.String("query")}
+			case o.Newest > 0:
+				f.Fail(cmdline.Usagef("--newest needs --query"))
 			case len(o.Args) == 0:
 				f.Fail(cmdline.Usagef("ENTRY or --query is missing"))
 			}

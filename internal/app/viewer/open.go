@@ -12,6 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -71,6 +72,9 @@ func Play(ctx context.Context, o OpenOptions, s *cmdline.Streams) error {
 			return enclosure(e, o.Enclosure)
 		}
 		if u := playable(e.Enclosures); u != "" {
+			return u, nil
+		}
+		if u := r.URL(); feedurl.IsVideo(u) {
 			return u, nil
 		}
 		return "", cmdline.Hint(errors.New("the entry has nothing to play"),

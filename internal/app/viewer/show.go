@@ -236,8 +236,8 @@ func Text(s *entrystore.Store, r *entrystore.Record, width int) string {
 	if text == "" && r.Get(0).Summary != "" {
 		text = termsafe.Clean(r.Get(0).Summary) + "\n"
 	}
-	b.WriteString(text)
-	b.WriteString(Spoken(r, width))
+	text += Spoken(r, width)
+	b.WriteString(strings.TrimPrefix(text, "\n"))
 	return b.String()
 }
 

@@ -412,7 +412,7 @@ var viewer = []step{
 		before: `for n in 1 2 3; do
 	echo | lektor-fetch put --feed-id urn:x:sound --id "urn:x:$n" --title "Sound $n" --date "2026-01-0$n" --enclosure "http://cast.example/$n.mp3 audio/mpeg 1"
 done`,
-		then: `test "$(cat "$HOME/played")" = http://cast.example/1.mp3; test "$(lektor-view ls -o title is:read has:audio)" = "Sound 1"; rm "$HOME/played"`,
+		then: `test "$(cat "$HOME/played")" = "--save-position-on-quit http://cast.example/1.mp3"; test "$(lektor-view ls -o title is:read has:audio)" = "Sound 1"; rm "$HOME/played"`,
 	},
 	{
 		starts: "LEKTOR_BOOKMARK='lektor-bookmark linkding' lektor-view bookmark 3", given: `lektor-view ls -a --number >"$HOME/numbered"`,

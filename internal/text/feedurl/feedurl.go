@@ -19,6 +19,12 @@ func IsHTTP(raw string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
+// IsVideo reports whether a URL is a page of YouTube, whose video a player may find.
+func IsVideo(raw string) bool {
+	u, err := url.Parse(raw)
+	return err == nil && (u.Host == "www.youtube.com" || u.Host == "youtube.com" || u.Host == "youtu.be")
+}
+
 // Public returns a URL without user name and password.
 func Public(raw string) string {
 	if strings.IndexByte(raw, '@') < 0 {

@@ -27,7 +27,7 @@ type Helper struct {
 	what      string
 	variables []string // environment variables that may name it
 	several   bool     // a variable may hold several programs, separated by colons
-	others    []string // programs to try if no variable is set
+	others    []string // programs to try if no variable is set, with their options
 }
 
 // Browser, Player and Clipboard are the helpers. Clipboard copies its standard input.
@@ -35,14 +35,15 @@ var (
 	Clipboard = &Helper{"clipboard program", []string{"LEKTOR_CLIPBOARD"}, false, nil}
 	Browser   = &Helper{"browser", []string{"LEKTOR_BROWSER", "BROWSER"}, true,
 		[]string{"xdg-open", "x-www-browser", "www-browser", "firefox", "chromium", "w3m", "lynx"}}
-	Player = &Helper{"player", []string{"LEKTOR_PLAYER"}, false, []string{"mpv", "vlc", "mplayer", "ffplay"}}
+	Player = &Helper{"player", []string{"LEKTOR_PLAYER"}, false,
+		[]string{"mpv --save-position-on-quit", "vlc", "mplayer", "ffplay"}}
 )
 
 // HandOver runs a helper with a URL of an entry, and waits for it to end. set may change the
 // command before it starts.
 func (h *Helper) HandOver(ctx context.Context, s *entrystore.Store, r *entrystore.Record, url string,
 	set func(*exec.Cmd)) error {
-	argv, err := h.Command(s.Dir, url)
+	argv, err := h.For(s, r, url)
 	if err != nil {
 		return err
 	}
@@ -52,6 +53,20 @@ func (h *Helper) HandOver(ctx context.Context, s *entrystore.Store, r *entrystor
 		return fmt.Errorf("%s: %w", argv[0], err)
 	}
 	return nil
+}
+
+// For is [Helper.Command], but the player gets the file that was saved from the URL of an entry, if there is
+// one.
+func (h *Helper) For(s *entrystore.Store, r *entrystore.Record, u string) ([]string, error) {
+	path := r.Saved(u)
+	if h != Player || path == "" {
+		return h.Command(s.Dir, u)
+	}
+	argv, err := h.Find()
+	if err != nil {
+		return nil, err
+	}
+	return with(argv, path), nil
 }
 
 // Command returns the command of a helper for a URL. It fails if the scheme of the URL is not
@@ -99,8 +114,10 @@ func (h *Helper) Find() ([]string, error) {
 		others = append([]string{"open"}, others...) // on other systems, open is another program
 	}
 	for _, name := range others {
-		if _, err := exec.LookPath(name); err == nil {
-			return []string{name}, nil
+		if argv := strings.Fields(name); len(argv) > 0 {
+			if _, err := exec.LookPath(argv[0]); err == nil {
+				return argv, nil
+			}
 		}
 	}
 	return nil, cmdline.Hint(fmt.Errorf("no %s was found", h.what), "set the variable %s to one", h.variables[0])

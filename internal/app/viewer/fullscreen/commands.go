@@ -229,7 +229,8 @@ func (l *programs) Player(_ context.Context, ref lektordir.Ref, what string, fil
 		argv, err = external.Player.Find()
 		argv = append(argv, what)
 	} else {
-		argv, err = external.Player.Command(l.dir, what)
+		s := l.store()
+		argv, err = external.Player.For(s, s.Record(ref), what)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -94,6 +94,16 @@ func extension(e lektordir.Enclosure) string {
 		return ".jpg"
 	case "image/png":
 		return ".png"
+	case "text/vtt":
+		return ".vtt"
+	case "application/srt", "application/x-subrip":
+		return ".srt"
+	case "text/html":
+		return ".html"
+	case "text/plain":
+		return ".txt"
+	case "application/json":
+		return ".json"
 	}
 	return ""
 }

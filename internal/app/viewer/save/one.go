@@ -26,13 +26,14 @@ import (
 func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, to string, ref lektordir.Ref, url string,
 	progress func(have, total int64)) (path string, err error) {
 	r := s.Record(ref)
-	if err := r.Read(lektordir.Obligatory | lektordir.FieldEnclosures | lektordir.FieldPubDate); err != nil {
+	if err := r.Read(lektordir.Obligatory | lektordir.FieldEnclosures | lektordir.FieldPubDate |
+		lektordir.FieldElements); err != nil {
 		return "", err
 	}
 	d := &saver{Store: s, o: Options{To: to}, mover: undo.Unrecorded(s), client: client}
 	defer d.mover.Close()
 	all := d.enclosures(r)
-	i := slices.IndexFunc(all, func(e lektordir.Enclosure) bool { return e.URL == url })
+	i := slices.IndexFunc(all, func(f file) bool { return f.URL == url })
 	if i < 0 {
 		return "", fmt.Errorf("%s: only http and https are downloaded", feedurl.Public(url))
 	}
@@ -68,7 +69,7 @@ func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, t
 }
 
 // whole sets the flag of an entry and forgets its downloads, if all of them are complete.
-func (d *saver) whole(dir string, r *entrystore.Record, all []lektordir.Enclosure) error {
+func (d *saver) whole(dir string, r *entrystore.Record, all []file) error {
 	var downloads []*saving
 	for _, e := range all {
 		s := newSaving(dir, r, e)

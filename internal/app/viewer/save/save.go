@@ -4,12 +4,11 @@ package save
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,8 +39,12 @@ type Options struct {
 	To    string   // directory to save to; it is created if it does not exist
 	Query []string // save the entries that match, instead of Names; nil for none
 	Type  string   // prefix of the type of enclosures, for example "audio"; "" means all
-	Again bool     // save enclosures of entries with the flag d too
-	Fetch fetch.Config
+	Lang  string   // the language of an alternative to save instead, for example "de"; "" means any
+	// Bitrate is the most kbit/s of an alternative to save instead; 0 means any.
+	Bitrate int
+	Newest  int  // of Query, save only this many of the newest entries of each feed; 0 means all
+	Again   bool // save enclosures of entries with the flag d too
+	Fetch   fetch.Config
 
 	writer func(*os.File) io.Writer // for tests; nil means the file itself
 }
@@ -81,7 +84,7 @@ func Save(ctx context.Context, o Options, s *cmdline.Streams) error {
 	}
 	total := 0
 	for _, r := range list {
-		total += len(d.enclosures(r))
+		total += len(d.files(r))
 	}
 	bar := s.Report.Progress(total, "saving")
 	defer bar.Done()
@@ -91,7 +94,7 @@ func Save(ctx context.Context, o Options, s *cmdline.Streams) error {
 		}
 	}
 	bar.Done()
-	if d.remote > 0 && o.Query != nil && s.Report.Errors() == d.remote {
+	if d.remote+d.waiting > 0 && o.Query != nil && s.Report.Errors() == d.remote {
 		// Only servers failed. The next run tries again.
 		return cmdline.Remote(&cmdline.ExitError{Status: cmdline.StatusRemote})
 	}
@@ -100,7 +103,7 @@ func Save(ctx context.Context, o Options, s *cmdline.Streams) error {
 
 // toSave returns the entries to save: those of the query, oldest first, or the named ones.
 func toSave(ctx context.Context, v *session.Session, o Options) ([]*entrystore.Record, error) {
-	const want = lektordir.FieldEnclosures | lektordir.FieldPubDate
+	const want = lektordir.FieldEnclosures | lektordir.FieldPubDate | lektordir.FieldElements
 	var list []*entrystore.Record
 	if o.Query != nil {
 		found, err := v.Select(ctx, entrystore.Selection{Query: v.Query, Want: want})
@@ -108,7 +111,7 @@ func toSave(ctx context.Context, v *session.Session, o Options) ([]*entrystore.R
 			return nil, err
 		}
 		slices.SortFunc(found, entrystore.ByDate)
-		list = found
+		list = newest(found, o.Newest)
 	} else {
 		for ref, err := range v.Named(o.Names) {
 			if ctx.Err() != nil {
@@ -133,6 +136,21 @@ func toSave(ctx context.Context, v *session.Session, o Options) ([]*entrystore.R
 	}), nil
 }
 
+// newest returns the newest n entries of each feed, or all if n is 0.
+func newest(list []*entrystore.Record, n int) []*entrystore.Record {
+	if n == 0 {
+		return list
+	}
+	of := map[string]int{}
+	slices.Reverse(list)
+	list = slices.DeleteFunc(list, func(r *entrystore.Record) bool {
+		of[r.Ref.Feed]++
+		return of[r.Ref.Feed] > n
+	})
+	slices.Reverse(list)
+	return list
+}
+
 // saver is one run of [Save].
 type saver struct {
 	*entrystore.Store
@@ -142,20 +160,8 @@ type saver struct {
 	dirs   map[string]string // directory by feed hash
 	remote int               // number of failures of servers
 	swept  map[string]bool   // directories that sweep has visited
-}
 
-// enclosures returns the enclosures of an entry to save, each URL once.
-func (d *saver) enclosures(r *entrystore.Record) []lektordir.Enclosure {
-	var list []lektordir.Enclosure
-	for _, e := range r.Get(lektordir.FieldEnclosures).Enclosures {
-		scheme, _, _ := strings.Cut(strings.ToLower(e.URL), ":")
-		if scheme != "http" && scheme != "https" || !strings.HasPrefix(query.EnclosureType(e), d.o.Type) ||
-			slices.ContainsFunc(list, func(o lektordir.Enclosure) bool { return o.URL == e.URL }) {
-			continue
-		}
-		list = append(list, e)
-	}
-	return list
+	waiting int // number of files that are asked for later
 }
 
 // nameFeeds chooses the directory of each feed by its title. If titles are equal or differ only
@@ -188,7 +194,7 @@ func (d *saver) nameFeeds(list []*entrystore.Record) error {
 
 // entry saves the enclosures of an entry. It returns only errors that end the command.
 func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Progress) error {
-	list, dir := d.enclosures(r), d.dirs[r.Ref.Feed]
+	list, dir := d.files(r), d.dirs[r.Ref.Feed]
 	if len(list) == 0 {
 		return nil
 	}
@@ -212,11 +218,13 @@ func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Pr
 		if bar.Add(1); err == nil {
 			continue
 		}
-		complete = false
 		if s != nil {
+			err = d.missed(s, err)
 			s.drop()
 		}
+		complete = complete && e.beside && s != nil && s.failures >= maxFailures
 		switch {
+		case err == nil: // not asked for in this run, or no more
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case fullDisk(err):
@@ -225,7 +233,7 @@ func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Pr
 		case errors.Is(err, unix.EWOULDBLOCK):
 			d.S.Report.Warn("%s: another process is downloading it; skipped", feedurl.Public(e.URL))
 		default:
-			if httpmsg.Remote(err) || errors.As(err, new(*fetch.CutError)) {
+			if httpmsg.Remote(err) || errors.As(err, new(*fetch.CutError)) || errors.As(err, new(*integrityError)) {
 				d.remote++
 			}
 			d.S.Report.Print(saveError(err))
@@ -272,11 +280,13 @@ type saving struct {
 	total     int64  // size of the whole in bytes; -1 if unknown
 	boot      string // id of the boot in which the bytes were received
 	name      string // final name, recorded before the file gets it
+	failures  int    // how often the server did not have the file
+	next      time.Time
 }
 
 // begin opens and locks the download of an enclosure, and reads its state. The error is
 // unix.EWOULDBLOCK if another process has it locked.
-func (d *saver) begin(dir string, r *entrystore.Record, e lektordir.Enclosure) (*saving, error) {
+func (d *saver) begin(dir string, r *entrystore.Record, e file) (*saving, error) {
 	s := newSaving(dir, r, e)
 	var err error
 	if s.part, err = os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o666); err != nil {
@@ -294,9 +304,8 @@ func (d *saver) begin(dir string, r *entrystore.Record, e lektordir.Enclosure) (
 }
 
 // newSaving returns the download of an enclosure, without its state.
-func newSaving(dir string, r *entrystore.Record, e lektordir.Enclosure) *saving {
-	sum := sha256.Sum256([]byte(r.Key() + "\n" + e.URL))
-	return &saving{path: filepath.Join(dir, ".lektor-"+hex.EncodeToString(sum[:8])), url: e.URL, total: -1}
+func newSaving(dir string, r *entrystore.Record, e file) *saving {
+	return &saving{path: filepath.Join(dir, ".lektor-"+r.FileID(e.URL)), url: e.URL, total: -1}
 }
 
 // read reads the state.
@@ -307,6 +316,7 @@ func (s *saving) read() error {
 	}
 	state := values.Parse(data, '\t')
 	s.validator, s.boot, s.name = state.Get("validator"), state.Get("boot"), state.Get("name")
+	s.failures, s.next = state.Int("failures"), state.Time("next")
 	if n, err := strconv.ParseInt(state.Get("total"), 10, 64); err == nil && n >= 0 {
 		s.total = n
 	}
@@ -320,6 +330,10 @@ func (s *saving) write(by func(path string, data []byte) error) error {
 		{"boot", s.boot}, {"name", s.name}} {
 		state.Set(l[0], l[1])
 	}
+	if s.failures > 0 {
+		state.SetInt("failures", s.failures)
+		state.SetTime("next", s.next)
+	}
 	return by(s.path, state.Text())
 }
 
@@ -329,11 +343,56 @@ func (s *saving) close() {
 	}
 }
 
-// drop removes the files of a download if no byte was received.
+// drop removes the files of a download if no byte was received. Of one that failed, the state stays.
 func (s *saving) drop() {
 	if fi, err := s.part.Stat(); err == nil && fi.Size() == 0 {
-		s.forget()
+		_ = os.Remove(s.path + ".part")
+		if s.failures == 0 {
+			_ = os.Remove(s.path)
+		}
 	}
+}
+
+// maxFailures is how often a file is asked for that the server does not have, firstRetry the wait after the
+// first time. Each further wait is retryFactor times as long.
+const (
+	maxFailures = 5
+	firstRetry  = time.Hour
+	retryFactor = 5
+)
+
+// errLater is the error for a file that is not asked for in this run.
+var errLater = errors.New("the file is asked for later")
+
+// missed records that a server did not have a file, or another than the feed says. It returns nil if that
+// needs no message: the file is asked for later, or no more.
+func (d *saver) missed(s *saving, err error) error {
+	status, _ := errors.AsType[*httpmsg.StatusError](err)
+	switch {
+	case errors.Is(err, errLater):
+		if s.failures < maxFailures {
+			d.waiting++
+		}
+		return nil
+	case status != nil && (status.Status == http.StatusNotFound || status.Status == http.StatusGone),
+		errors.As(err, new(*integrityError)):
+	default:
+		return err
+	}
+	s.failures++
+	wait := firstRetry
+	for range s.failures - 1 {
+		wait *= retryFactor
+	}
+	s.next = d.Now.Add(wait)
+	if failed := s.write(atomicfile.Write); failed != nil {
+		return failed
+	}
+	if s.failures == maxFailures && d.o.Query != nil {
+		d.S.Report.Warn("%v; after %d times it is not asked for again", saveError(err), maxFailures)
+		return nil
+	}
+	return err
 }
 
 // forget removes the files of a download.
@@ -343,7 +402,7 @@ func (s *saving) forget() {
 }
 
 // save completes a download, and prints the path of the file if it was not there already.
-func (d *saver) save(ctx context.Context, s *saving, r *entrystore.Record, e lektordir.Enclosure) error {
+func (d *saver) save(ctx context.Context, s *saving, r *entrystore.Record, e file) error {
 	path, err := d.complete(ctx, s, r, e)
 	if err == nil && path != "" {
 		_, err = fmt.Fprintln(d.S.Out, path)
@@ -353,14 +412,16 @@ func (d *saver) save(ctx context.Context, s *saving, r *entrystore.Record, e lek
 
 // complete downloads the rest of an enclosure, moves the file to its final name, and returns its
 // path, "" if the file is there already.
-func (d *saver) complete(ctx context.Context, s *saving, r *entrystore.Record, e lektordir.Enclosure) (path string,
-	err error) {
+func (d *saver) complete(ctx context.Context, s *saving, r *entrystore.Record, e file) (path string, err error) {
 	fi, err := s.part.Stat()
 	if err != nil {
 		return "", err
 	}
 	if s.inPlace(fi) {
-		return "", nil
+		return "", r.SetSaved(e.URL, s.final())
+	}
+	if d.o.Query != nil && !d.o.Again && (s.failures >= maxFailures || d.Now.Before(s.next)) {
+		return "", errLater
 	}
 	boot := atomicfile.BootID() // if empty, no file is resumed, as unsynced bytes may be lost
 	size := fi.Size()
@@ -388,7 +449,13 @@ func (d *saver) complete(ctx context.Context, s *saving, r *entrystore.Record, e
 	if err := s.part.Sync(); err != nil {
 		return "", err
 	}
-	return d.place(s, r, e)
+	if err := e.check(s.part); err != nil {
+		return "", cmp.Or(s.part.Truncate(0), err)
+	}
+	if path, err = d.place(s, r, e); err == nil {
+		err = r.SetSaved(e.URL, path)
+	}
+	return path, err
 }
 
 // inPlace reports whether the file has its final name already, because a run was killed after the
@@ -408,8 +475,8 @@ func (s *saving) final() string { return filepath.Join(filepath.Dir(s.path), s.n
 
 // place moves a complete download to its final name, and returns the path. The name is the date
 // and the title of the entry, with a number if that file exists.
-func (d *saver) place(s *saving, r *entrystore.Record, e lektordir.Enclosure) (path string, err error) {
-	dir, ext := filepath.Dir(s.path), extension(e)
+func (d *saver) place(s *saving, r *entrystore.Record, e file) (path string, err error) {
+	dir, ext := filepath.Dir(s.path), cmp.Or(e.ext, extension(e.Enclosure))
 	for n := 1; n < 10_000; n++ {
 		suffix := ext
 		if n > 1 {
@@ -443,8 +510,12 @@ func Name(s *entrystore.Store, r *entrystore.Record, suffix string, limit int) s
 	return fileName(r.Date().In(s.Now.Location()).Format("2006-01-02")+" "+r.Title(), suffix, limit)
 }
 
-// leftovers is the age after which an abandoned download is removed.
-const leftovers = 30 * 24 * time.Hour
+// leftovers is the age after which an abandoned download is removed, and missing that after which it is
+// forgotten that the server does not have the file.
+const (
+	leftovers = 30 * 24 * time.Hour
+	missing   = 400 * 24 * time.Hour
+)
 
 // sweep removes abandoned downloads and temporary files from a directory, once in a run.
 func (d *saver) sweep(dir string) {
@@ -461,6 +532,11 @@ func (d *saver) sweep(dir string) {
 		}
 		name := strings.TrimSuffix(strings.TrimPrefix(base, ".lektor-"), ".part")
 		age := leftovers
+		if fi != nil && !strings.HasSuffix(base, ".part") {
+			if state := (&saving{path: filepath.Join(dir, base)}); state.read() == nil && state.failures > 0 {
+				age = missing
+			}
+		}
 		if of := len("..lektor-") + 16; len(base) > of && atomicfile.IsTemp(base, base[1:of]) {
 			name, age = base[of-16:of], atomicfile.Abandoned // temporary file of a write that was killed
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 // link is a line of the list of links.
@@ -122,7 +123,10 @@ func (p *Page) enclosure(g part.Given) (url string, refusal part.Effects) {
 // Play plays an enclosure: the first, or the one of the count.
 func (p *Page) Play(g part.Given) part.Effects {
 	url, refusal := p.enclosure(g)
-	if refusal != nil {
+	switch {
+	case refusal != nil && len(p.Entry.Enclosures) == 0 && feedurl.IsVideo(p.Entry.URL):
+		url = p.Entry.URL
+	case refusal != nil:
 		return refusal
 	}
 	return p.Programs.Play(p.Ref, url, false)
