@@ -26,6 +26,7 @@ known 'atom 3 author' 'Bob, Cy' 'authors are one text'
 known 'rss 3 author' Cy 'it has the last author'
 reads 'atom rss' 'title link id date author'
 reload() {
+	sleep 1 # it compares times of a second, and not tags
 	refresh "$1"
 	sqlite3 "$1.db" "select count(*) from rss_item where feedurl like '%$1'"
 }
