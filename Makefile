@@ -33,7 +33,7 @@ AGAIN = $(MAKE)
 PROGRAMS != ls cmd | grep '^lektor-'
 SAMPLES  != ls scripts | grep '^lektor-'
 
-.PHONY: build demo quick test check vuln bench fuzz faults findings dist install uninstall clean help
+.PHONY: build demo quick test check vuln bench fuzz faults findings interop dist install uninstall clean help
 
 build: ## build the programs into bin/ (this is what plain make does)
 	$(GO) build -trimpath -tags "$(TAGS)" -ldflags "$(LDFLAGS)" -o "$(BUILT)/" ./cmd/...
@@ -68,6 +68,9 @@ faults: ## a crowd; kills, failing calls and power cuts at every file-system ope
 
 findings: ## surprises about other programs, each in a pinned version; installs packages as root, so no part of test
 	@sh scripts/dev/findings
+
+interop: build ## publishers, readers, clients and mail programs, those that are installed; see docs/interop.md
+	@sh scripts/dev/interop/run
 
 fuzz: ## every fuzz target for FUZZTIME (30s)
 	@GO="$(GO)" sh scripts/dev/fuzz "$(FUZZTIME)"
