@@ -336,6 +336,7 @@ func TestHostileEntries(t *testing.T) {
 	}
 
 	t.Run("html", func(t *testing.T) { hostileSite(t, dir, server.URL, command, entries) })
+	t.Run("page", func(t *testing.T) { hostilePage(t, dir, server.URL, paths) })
 	t.Run("mbox", func(t *testing.T) { hostileMail(t, server.URL, string(command("lektor-view", "mbox")), entries) })
 	t.Run("digest", func(t *testing.T) {
 		inPage(t, "digest", string(command("lektor-view", "digest", "--html", "--full", "--keep")), server.URL, nil)

@@ -15,16 +15,7 @@ import (
 // browser starts, the test is skipped.
 func Open(t *testing.T, url string, width int) (page, console string) {
 	t.Helper()
-	var browser string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			browser = path
-			break
-		}
-	}
-	if browser == "" {
-		t.Skip("there is no Chromium")
-	}
+	browser := find(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu",
@@ -43,4 +34,16 @@ func Open(t *testing.T, url string, width int) (page, console string) {
 		}
 	}
 	return string(out), console
+}
+
+// find returns the path of Chromium. If there is none, it skips the test.
+func find(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skip("there is no Chromium")
+	return ""
 }
