@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/feeds/settings"
 	"github.com/lektordir/lektor/internal/testkit/manual"
 	"github.com/lektordir/lektor/internal/testkit/server"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
@@ -36,6 +37,24 @@ func TestMain(m *testing.M) {
 var servers sync.Map
 
 func TestManual(t *testing.T) { manual.CheckManual(t, newApp()) }
+
+// Each setting is in the help of set, and an item of the manual. The help omits the origin, which no user needs.
+func TestManualSettings(t *testing.T) {
+	page, err := os.ReadFile("../../man/lektor-fetch.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, items, _ := strings.Cut(string(page), "\n.It Cm error\n") // those before are columns
+	help := strings.FieldsFunc(setCommand().Description, func(r rune) bool { return strings.ContainsRune(" ,.\n", r) })
+	for _, name := range settings.Names {
+		if !strings.Contains(items, "\n.It Cm "+name+"\n") {
+			t.Errorf("lektor-fetch(1) has no item %s", name)
+		}
+		if name != "origin" && !slices.Contains(help, name) {
+			t.Errorf("the help of set lacks %s", name)
+		}
+	}
+}
 
 // TestScripts runs testdata/*.txtar. Besides the commands of testscript there
 // are

@@ -146,20 +146,20 @@ func (s *subscriptions) choose(feeds, args []string) part.Effects {
 	return part.Effects{part.Menu{Lines: n}}
 }
 
-// feedSettings holds the settings of lektor-fetch set in the order of the menu, with their prompts.
-var feedSettings = []struct{ key, prompt string }{
-	{"alias", "your name for the feed; empty for its own: "},
-	{"categories", "folders, with | between them: "},
-	{"interval", "least time between two fetches, as 2h; empty for the default: "},
-	{"on-update", "changed entries: unread, deliver or ignore; empty for the default: "},
-	{"keep", "rule of expire; empty for none: "},
-	{"fulltext", "articles of the pages: on or off; empty for the default: "},
-	{"history", "older documents: on or off; empty for the default: "},
-	{"private", "private: yes or no; empty for the default: "},
-	{"url", "URL of the feed: "},
-	{"headers", "header fields, with | between them; empty for none: "},
-	{"filter", "command that filters documents; empty for none: "},
-	{"paused", "on, so that the feed is fetched only by its own key; empty for off: "},
+// feedSettings holds the settings of lektor-fetch set in the order of the menu, with the labels of their lines.
+var feedSettings = []struct{ key, label string }{
+	{key: "alias", label: "your name for the feed; empty for its own: "},
+	{key: "categories", label: "folders, with | between them: "},
+	{key: "interval", label: "least time between two fetches, as 2h; empty for the default: "},
+	{key: "on-update", label: "changed entries: unread, deliver or ignore; empty for the default: "},
+	{key: "keep", label: "rule of expire; empty for none: "},
+	{key: "fulltext", label: "articles of the pages: on or off; empty for the default: "},
+	{key: "history", label: "older documents: on or off; empty for the default: "},
+	{key: "private", label: "private: yes or no; empty for the default: "},
+	{key: "url", label: "URL of the feed: "},
+	{key: "headers", label: "header fields, with | between them; empty for none: "},
+	{key: "filter", label: "command that filters documents; empty for none: "},
+	{key: "paused", label: "on, so that the feed is fetched only by its own key; empty for off: "},
 }
 
 // EditFeed shows a menu of the settings of the chosen feed.
@@ -215,7 +215,7 @@ func (f *feedMenu) show() part.Effects {
 			return part.Effects{part.Confirm{Text: "unsubscribe from this feed? Its entries stay", Yes: f.unsubscribe}}
 		}
 		s := feedSettings[at]
-		ask := part.Ask{Label: s.prompt, Text: f.text(s.key),
+		ask := part.Ask{Label: s.label, Text: f.text(s.key),
 			Then: func(text string) part.Effects { return f.set(s.key, text) }}
 		if s.key == "categories" {
 			ask.Completes = part.Folders
