@@ -50,7 +50,7 @@ type Selection struct {
 func (st *store) feeds(ctx context.Context, sel Selection) (hashes []string, failed bool, err error) {
 	named := len(sel.Feeds) > 0
 	if named {
-		hashes, failed, err = entrystore.Feeds(ctx, sel.Feeds, sel.Nul, st.S, st.find)
+		hashes, failed, err = entrystore.Named(ctx, sel.Feeds, sel.Nul, st.S, st.find)
 	} else {
 		hashes, err = st.Dir.FeedHashes()
 	}
@@ -235,7 +235,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	named, failed, err := entrystore.Feeds(ctx, o.Include, false, s, st.find)
+	named, failed, err := entrystore.Named(ctx, o.Include, false, s, st.find)
 	if failed || err != nil {
 		return cmp.Or[error](err, errReported)
 	}
@@ -256,24 +256,9 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *cmdline.Streams) error {
 
 // named reads the entries named on stdin, without duplicates.
 func (st *store) named(ctx context.Context, nul bool) ([]*entrystore.Record, error) {
-	var refs []lektordir.Ref
-	seen := map[lektordir.Ref]bool{}
-	for name, err := range cmdline.ReadArgs([]string{"-"}, st.S.In, nul) {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		var ref lektordir.Ref
-		if err == nil {
-			ref, err = st.Resolve(name, 0)
-		}
-		if err != nil {
-			st.S.Report.Print(err)
-			continue
-		}
-		if !seen[ref] {
-			seen[ref] = true
-			refs = append(refs, ref)
-		}
+	refs, _, err := entrystore.Named(ctx, []string{"-"}, nul, st.S, st.Find)
+	if err != nil {
+		return nil, err
 	}
 	return st.Records(ctx, refs, itemFields)
 }

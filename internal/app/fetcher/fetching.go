@@ -46,7 +46,7 @@ func (o UpdateOptions) run(ctx context.Context, s *cmdline.Streams, find func(*l
 	}
 	sel := Selection{Want: o.Want}
 	if len(o.Feeds) > 0 {
-		sel.Feeds, _, err = entrystore.Feeds(ctx, o.Feeds, o.Nul, s, find(d))
+		sel.Feeds, _, err = entrystore.Named(ctx, o.Feeds, o.Nul, s, find(d))
 		if err != nil || len(sel.Feeds) == 0 {
 			return err // no feed was found, or the list on standard input is empty
 		}

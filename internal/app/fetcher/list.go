@@ -87,7 +87,7 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 	}
 	subs, bad := list(d)
 	if len(o.Feeds) > 0 {
-		named, _, err := entrystore.Feeds(ctx, o.Feeds, o.Print.Nul, s, entrystore.Finding(d, o.All))
+		named, _, err := entrystore.Named(ctx, o.Feeds, o.Print.Nul, s, entrystore.Finding(d, o.All))
 		if err != nil {
 			return err
 		}

@@ -76,22 +76,15 @@ func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
 
 // named returns the entries that the user names, sorted by feed and date.
 func (r *run) named(ctx context.Context, o DigestOptions) ([]*entrystore.Record, error) {
-	var list []*entrystore.Record
-	for name, err := range cmdline.ReadArgs(o.Entries, r.S.In, o.Nul) {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		var ref lektordir.Ref
-		if err == nil {
-			ref, err = r.Resolve(name, 0)
-		}
-		if err != nil {
-			r.S.Report.Print(err) // the exit status becomes 1, and the other entries are written
-			continue
-		}
-		list = append(list, r.Record(ref))
+	refs, _, err := entrystore.Named(ctx, o.Entries, o.Nul, r.S, r.Find)
+	if err != nil {
+		return nil, err
 	}
-	list, err := entrystore.Filter(ctx, list, func(e *entrystore.Record) bool {
+	list := make([]*entrystore.Record, len(refs))
+	for i, ref := range refs {
+		list[i] = r.Record(ref)
+	}
+	list, err = entrystore.Filter(ctx, list, func(e *entrystore.Record) bool {
 		err := e.Read(lektordir.FieldPubDate)
 		if err != nil {
 			r.S.Report.Print(err)

@@ -279,32 +279,35 @@ func (s *Store) Resolve(name string, number int) (lektordir.Ref, error) {
 	return r, cmdline.Hint(err, "%s", hint)
 }
 
-// Feeds returns the hashes of the feeds that the user named, each once. find finds a feed by its name.
-// The name "-" reads names from standard input. Feeds reports failures and then sets failed. The error
+// Named returns the feeds or entries that the user named, each once. find finds one by its name.
+// The name "-" reads names from standard input. Named reports failures and then sets failed. The error
 // is that of ctx.
-func Feeds(ctx context.Context, args []string, nul bool, s *cmdline.Streams,
-	find func(string) (string, error)) (hashes []string, failed bool, err error) {
-	seen := map[string]bool{}
+func Named[T comparable](ctx context.Context, args []string, nul bool, s *cmdline.Streams,
+	find func(string) (T, error)) (list []T, failed bool, err error) {
+	seen := map[T]bool{}
 	for name, err := range cmdline.ReadArgs(args, s.In, nul) {
 		if ctx.Err() != nil {
 			return nil, failed, context.Cause(ctx)
 		}
-		hash := ""
+		var one T
 		if err == nil {
-			hash, err = find(name)
+			one, err = find(name)
 		}
 		if err != nil {
 			failed = true
 			s.Report.Print(err)
-		} else if !seen[hash] {
-			seen[hash] = true
-			hashes = append(hashes, hash)
+		} else if !seen[one] {
+			seen[one] = true
+			list = append(list, one)
 		}
 	}
-	return hashes, failed, nil
+	return list, failed, nil
 }
 
-// Finding returns a function that finds feeds for [Feeds]: all feeds, or the subscribed ones. Its
+// Find returns the entry with a name, for [Named].
+func (s *Store) Find(name string) (lektordir.Ref, error) { return s.Resolve(name, 0) }
+
+// Finding returns a function that finds feeds for [Named]: all feeds, or the subscribed ones. Its
 // errors have hints.
 func Finding(d *lektordir.Dir, all bool) func(name string) (string, error) {
 	f := &subscriptions.Finder{Dir: d, All: all}

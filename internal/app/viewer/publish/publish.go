@@ -88,7 +88,7 @@ func Publish(ctx context.Context, o Options, s *cmdline.Streams) error {
 	}
 	// Readers treat an entry that is missing from a document, or lacks a field, as changed.
 	p.Strict = true
-	named, failed, err := entrystore.Feeds(ctx, o.Include, false, s, entrystore.Finding(p.Dir, true))
+	named, failed, err := entrystore.Named(ctx, o.Include, false, s, entrystore.Finding(p.Dir, true))
 	if failed || err != nil {
 		return cmp.Or[error](err, &cmdline.ExitError{Status: cmdline.StatusFailed})
 	}
