@@ -99,7 +99,7 @@ func TestLiveItem(t *testing.T) {
 		}
 	}
 	again, err := feedconv.Parse(&out, feedconv.Options{})
-	if err != nil || fromfeed.Status(&again.Entries[0]) != "live" || fromfeed.Status(&again.Entries[1]) != "" {
+	if err != nil || fromfeed.Live(&again.Entries[0]).Get("status") != "live" || fromfeed.Live(&again.Entries[1]).Get("status") != "" {
 		t.Error(again, err)
 	}
 }
