@@ -443,7 +443,7 @@ func broadcasts(f *feedconv.Feed) (list []time.Time) {
 	for i := range f.Entries {
 		live := fromfeed.Live(&f.Entries[i])
 		for _, name := range []string{"start", "end"} {
-			for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700"} {
+			for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700", time.RFC1123, time.RFC1123Z} {
 				if t, err := time.Parse(layout, live.Get(name)); err == nil && live.Get("status") != "ended" {
 					list = append(list, t)
 					break
