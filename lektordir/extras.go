@@ -64,6 +64,28 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 		b = v.appendText(b, v.line(*of))
 	case *time.Time:
 		b = v.appendText(b, formatTime(*of))
+	case *Source:
+		if *of != (Source{}) {
+			b = v.appendFields(b, v.line(of.ID), v.line(of.Title), v.line(of.Link), v.line(of.URL),
+				formatTime(of.Updated), v.line(of.Copyright), v.line(of.Image), v.line(of.Description))
+		}
+	case *FullText:
+		if of.URL != "" {
+			b = v.appendLine(b, v.line(of.URL), v.line(of.Type))
+		}
+	case *time.Duration:
+		b = v.appendText(b, positive(int(*of/time.Second)))
+	case *int:
+		b = v.appendText(b, positive(*of))
+	default:
+		b = v.appendMore(b, e)
+	}
+	return b
+}
+
+// appendMore is appendLines for extras with several values.
+func (v *value) appendMore(b []byte, e *Entry) []byte {
+	switch of := v.of(e).(type) {
 	case *[]string:
 		for _, s := range *of {
 			if v.field == FieldCategories {
@@ -102,19 +124,6 @@ func (v *value) appendLines(b []byte, e *Entry) []byte {
 			}
 			b = v.appendFields(b, fields...)
 		}
-	case *Source:
-		if *of != (Source{}) {
-			b = v.appendFields(b, v.line(of.ID), v.line(of.Title), v.line(of.Link), v.line(of.URL),
-				formatTime(of.Updated), v.line(of.Copyright), v.line(of.Image), v.line(of.Description))
-		}
-	case *FullText:
-		if of.URL != "" {
-			b = v.appendLine(b, v.line(of.URL), v.line(of.Type))
-		}
-	case *time.Duration:
-		b = v.appendText(b, positive(int(*of/time.Second)))
-	case *int:
-		b = v.appendText(b, positive(*of))
 	}
 	return b
 }

@@ -20,11 +20,11 @@ import (
 // the whole lektor-dir that concern feeds. The files of a row are always read one after the
 // other, and are tested together.
 var drawerFiles = []string{
-	"src/$/id", "src/$/name src/$/etc/link src/$/etc/generator src/$/etc/categories src/$/etc/view/alias",
+	"src/$/id", "src/$/etc/elements", "src/$/name src/$/etc/link src/$/etc/generator src/$/etc/categories src/$/etc/view/alias",
 	"src/$/etc/fetch/url", "src/$/etc/fetch/interval", "src/$/etc/fetch/on-update", "src/$/etc/fetch/headers", "src/$/etc/fetch/filter src/$/etc/fetch/private",
 	"src/$/etc/fetch/etag src/$/etc/fetch/modified src/$/etc/fetch/final", "src/$/etc/fetch/from src/$/etc/fetch/gone src/$/etc/fetch/moved", "src/$/etc/fetch/body",
 	"src/$/etc/fetch/status src/$/etc/fetch/error src/$/etc/fetch/failures src/$/etc/fetch/max-age src/$/etc/fetch/ttl src/$/etc/fetch/update-interval " +
-		"src/$/etc/fetch/skip-hours src/$/etc/fetch/skip-days",
+		"src/$/etc/fetch/skip-hours src/$/etc/fetch/skip-days src/$/etc/fetch/live",
 	"src/$/etc/fetch/checked src/$/etc/fetch/next", "src/$/etc/fetch/seen",
 	"src/$/etc/ess/link", "src/$/etc/ess/nno src/$/etc/ess/size src/$/etc/ess/handled", "src/$/etc/ess/url", "src/$/etc/ess/etag src/$/etc/ess/failures",
 	"src/$/etc/push/cloud src/$/etc/push/hub src/$/etc/push/self src/$/etc/cloudd/topic",

@@ -30,9 +30,9 @@ func name(x *feedconv.Extension) string {
 	return ""
 }
 
-// Status returns the status of an entry that is broadcast live, such as pending, live or ended. It
-// returns "" for other entries.
-func Status(e *feedconv.Entry) string { return status(e.Attributes).Live().Get("status") }
+// Live returns the element with the status of an entry that is broadcast live, an empty one for other
+// entries.
+func Live(e *feedconv.Entry) *lektordir.Element { return status(e.Attributes).Live() }
 
 // status returns the element of an entry that is broadcast live, nil for others. Its attributes are those
 // of the entry in the podcast namespace.

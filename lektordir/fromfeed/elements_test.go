@@ -99,7 +99,7 @@ func TestLiveItem(t *testing.T) {
 		}
 	}
 	again, err := feedconv.Parse(&out, feedconv.Options{})
-	if err != nil || fromfeed.Status(&again.Entries[0]) != "live" || fromfeed.Status(&again.Entries[1]) != "" {
+	if err != nil || fromfeed.Live(&again.Entries[0]).Get("status") != "live" || fromfeed.Live(&again.Entries[1]).Get("status") != "" {
 		t.Error(again, err)
 	}
 }
@@ -113,5 +113,56 @@ func TestStrayElements(t *testing.T) {
 	})
 	if len(list) != 1 || list[0].Text != "Ann" || len(list[0].Children) != 1 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// TestShapes: the elements of items as programs that make podcasts write them.
+func TestShapes(t *testing.T) {
+	const podcast, psc, itunes = ` xmlns:podcast="https://podcastindex.org/namespace/1.0"`, ` xmlns:psc="http://podlove.org/simple-chapters"`, ` xmlns:itunes="http://www.itunes.com/dtds/podcast-1.0.dtd"`
+	for _, tc := range []struct{ declared, item, want string }{
+		{podcast + psc, `<podcast:transcript url="https://h.example/1/transcript" type="text/html" /><podcast:transcript url="https://h.example/1/transcript.json" type="application/json" />
+<psc:chapters><psc:chapter start="0:00" title="Intro" /><psc:chapter start="1:02" title="A &amp; B"/></psc:chapters>`,
+			"podcast:transcript||url=https://h.example/1/transcript|type=text/html; podcast:transcript||url=https://h.example/1/transcript.json|type=application/json; psc:chapters; psc:chapters/psc:chapter||start=0:00|title=Intro; psc:chapters/psc:chapter||start=1:02|title=A & B"},
+		{podcast, `<podcast:person role="Host" href="" img="">Ann</podcast:person><podcast:soundbite startTime="39.0" duration="22.0" />`,
+			"podcast:person|Ann|role=Host|href=|img=; podcast:soundbite||startTime=39.0|duration=22.0"},
+		// The URL of the documentation as the name of the namespace.
+		{` xmlns:podcast="https://github.com/Podcastindex-org/podcast-namespace/blob/main/docs/1.0.md"`, `<podcast:episode>315.5</podcast:episode>`, "podcast:episode|315.5"},
+		// Another prefix, another scheme, and no declaration at all.
+		{` xmlns:pi="http://podcastindex.org/namespace/1.0/"`, `<pi:season name="Egypt">3</pi:season>`, "podcast:season|3|name=Egypt"},
+		{"", `<podcast:chapters url="/c.json" type="application/json+chapters"/>`, "podcast:chapters||url=https://h.example/c.json|type=application/json+chapters"},
+		// Attributes in another order, and white space.
+		{podcast, "<podcast:transcript\n  language=\"en\"\n  url=\" https://h.example/1.srt \"\n  rel=\"captions\" type=\"application/srt\" />", "podcast:transcript||language=en|url=https://h.example/1.srt|rel=captions|type=application/srt"},
+		// A comment and CDATA inside.
+		{podcast, `<podcast:license><!-- x --><![CDATA[cc-by & more]]></podcast:license>`, "podcast:license|cc-by & more"},
+		// Elements of older drafts.
+		{podcast, `<podcast:alternateEnclosure url="https://h.example/low.opus" type="audio/opus" bitrate="16"/><podcast:images srcset="https://h.example/a.jpg 1500w,
+ https://h.example/b.jpg 600w"/>`, "podcast:alternateEnclosure||url=https://h.example/low.opus|type=audio/opus|bitrate=16; podcast:images||srcset=https://h.example/a.jpg 1500w,  https://h.example/b.jpg 600w"},
+		// Elements of other vocabularies inside and beside, and payments.
+		{podcast + itunes + ` xmlns:x="urn:x"`, `<podcast:alternateEnclosure type="video/mp4" x:y="z"><x:stray/><podcast:source uri="https://h.example/v.mp4"/></podcast:alternateEnclosure><x:other/>
+<podcast:value type="lightning"><podcast:valueRecipient name="n"/></podcast:value><itunes:explicit>clean</itunes:explicit><itunes:block>Yes</itunes:block>`,
+			"podcast:alternateEnclosure||type=video/mp4; podcast:alternateEnclosure/podcast:source||uri=https://h.example/v.mp4; itunes:explicit|clean; itunes:block|Yes"},
+		{podcast, `<podcast:socialInteract uri="https://v.example/w/1" protocol="activitypub" accountUrl="https://v.example/a/me" /><podcast:socialInteract protocol="disabled"/>`,
+			"podcast:socialInteract||uri=https://v.example/w/1|protocol=activitypub|accountUrl=https://v.example/a/me; podcast:socialInteract||protocol=disabled"},
+	} {
+		doc := `<rss version="2.0"` + tc.declared + `><channel><title>T</title><item><title>One</title>` + tc.item + `</item></channel></rss>`
+		feed, err := feedconv.Parse(strings.NewReader(doc), feedconv.Options{URL: "https://h.example/feed"})
+		if err != nil || len(feed.Entries) != 1 {
+			t.Errorf("%s: %v", tc.item, err)
+			continue
+		}
+		var got []string
+		for _, e := range fromfeed.Entry(&feed.Entries[0]).Elements {
+			s := e.Name
+			if e.Text != "" || len(e.Attributes) > 0 {
+				s += "|" + e.Text
+			}
+			for _, a := range e.Attributes {
+				s += "|" + a.Name + "=" + a.Value
+			}
+			got = append(got, s)
+		}
+		if text := strings.Join(got, "; "); text != tc.want {
+			t.Errorf("%s\n got %s\nwant %s", tc.item, text, tc.want)
+		}
 	}
 }

@@ -691,3 +691,43 @@ func TestDateIsKept(t *testing.T) {
 		t.Errorf("the date on record is %v", d)
 	}
 }
+
+// TestLiveBroadcast: a feed is fetched when a live broadcast that it announces begins and when that ends,
+// before it is due, once each. Each status is a version of one entry.
+func TestLiveBroadcast(t *testing.T) {
+	begin := time.Now().Truncate(time.Second)
+	var minutes atomic.Int64
+	now := func() time.Time { return begin.Add(time.Duration(minutes.Load()) * time.Minute) }
+	r, s, l := setup(t, Options{Fetch: fetch.Config{Now: now}})
+	s.Handle("/feed", func(w http.ResponseWriter, _ *http.Request) {
+		status := "pending"
+		if minutes.Load() >= 20 {
+			status = "live"
+		}
+		if minutes.Load() >= 40 {
+			status = "ended"
+		}
+		fmt.Fprintf(w, `<rss version="2.0" xmlns:podcast="https://podcastindex.org/namespace/1.0"><channel><title>Cast</title>
+<podcast:liveItem status="%s" start="%s" end="%s"><title>Tonight</title><guid>1</guid></podcast:liveItem></channel></rss>`, status,
+			begin.Add(20*time.Minute).UTC().Format("2006-01-02T15:04:05.000-0700"), begin.Add(40*time.Minute).Format(time.RFC3339))
+	})
+	subscribeTo(t, r, s.URL("/feed"))
+	var got []string
+	for m := range 60 {
+		minutes.Store(int64(m))
+		sum, err := r.Update(t.Context(), Selection{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum.Fetched > 0 {
+			got = append(got, fmt.Sprintf("%d: %d new, %d updated", m, sum.New, sum.Updated))
+		}
+	}
+	if text := strings.Join(got, "; "); text != "0: 1 new, 0 updated; 20: 0 new, 1 updated; 40: 0 new, 1 updated" {
+		t.Errorf("fetched at %s\n%s", text, l)
+	}
+	refs, err := r.Dir.List(t.Context(), lektordir.ListOptions{})
+	if err != nil || len(refs) != 1 {
+		t.Errorf("%v %v", refs, err)
+	}
+}

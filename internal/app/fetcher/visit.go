@@ -22,6 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/lektordir/fromfeed"
 )
 
 // visit is the fetch of one feed. Each step returns nil if another step follows, or the outcome if
@@ -420,7 +421,8 @@ func (v *visit) recordWhole(h *history.History, read bool) error {
 // deliver commits the staged entries, and saves the state.
 func (v *visit) deliver() *VisitResult {
 	f := v.feed
-	hints := schedule.Hints{TTL: f.TTL, UpdateInterval: f.UpdateInterval, SkipHours: f.SkipHours, SkipDays: f.SkipDays}
+	hints := schedule.Hints{TTL: f.TTL, UpdateInterval: f.UpdateInterval, SkipHours: f.SkipHours, SkipDays: f.SkipDays,
+		Live: broadcasts(f)}
 	if err := v.commitVisit(); err != nil {
 		return v.local(err)
 	}
@@ -434,6 +436,22 @@ func (v *visit) deliver() *VisitResult {
 		}
 	}
 	return v.save(Summary{Fetched: 1, New: len(v.out.New), Updated: len(v.out.Updated)})
+}
+
+// broadcasts returns the times at which live broadcasts begin or end.
+func broadcasts(f *feedconv.Feed) (list []time.Time) {
+	for i := range f.Entries {
+		live := fromfeed.Live(&f.Entries[i])
+		for _, name := range []string{"start", "end"} {
+			for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700", time.RFC1123, time.RFC1123Z} {
+				if t, err := time.Parse(layout, live.Get(name)); err == nil && live.Get("status") != "ended" {
+					list = append(list, t)
+					break
+				}
+			}
+		}
+	}
+	return list
 }
 
 // commitVisit commits the staged entries. It releases body and feed before, as many feeds may wait

@@ -76,7 +76,8 @@ func TestInABrowser(t *testing.T) {
 		name := fmt.Sprintf("%d.M1P1Q%d.h", 1700000000+n, n)
 		if _, err := d.Entry(feed, "new", name, fmt.Sprintf(`title=%d <img src=%s/title onerror="document.title='OWNED'">`, n, elsewhere.URL), fmt.Sprintf("id=javascript:%d", n),
 			"content="+h, "type=text/html", "author=</p><script>document.title='OWNED'</script>",
-			"+enclosure="+elsewhere.URL+"/enclosure.mp3\taudio/mpeg\t7", "+image="+elsewhere.URL+"/image"); err != nil {
+			"+enclosure="+elsewhere.URL+"/enclosure.mp3\taudio/mpeg\t7", "+image="+elsewhere.URL+"/image",
+			"+element=podcast:person\t<script>document.title='OWNED'</script>\thref=javascript:document.title='OWNED'\timg="+elsewhere.URL+"/person"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -327,5 +328,57 @@ func links(t *testing.T, site string) {
 	}
 	if len(seen) < 10 {
 		t.Errorf("only %d pages were found", len(seen))
+	}
+}
+
+// TestPodcastPage: the page of a podcast has its properties. When its transcript was saved, and so the entry
+// has the flag d, the page is written again.
+func TestPodcastPage(t *testing.T) {
+	d := testdir.New(t)
+	if _, err := d.Feed("http://feed.example/", "Feed"); err != nil {
+		t.Fatal(err)
+	}
+	const name = "1700000000.M1P1Q1.h"
+	path, err := d.Entry("http://feed.example/", "cur", name+";2,", "title=Owl", "content=Text", "+duration=3723", "+element=podcast:transcript\t\turl=http://feed.example/t\ttype=text/html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "site")
+	page := func() string {
+		t.Helper()
+		if err := write(t, d, to); err != nil {
+			t.Fatal(err)
+		}
+		names, _ := filepath.Glob(filepath.Join(to, "entry", "*.html"))
+		data, err := os.ReadFile(names[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if got := page(); !strings.Contains(got, "<li>Duration: 1:02:03</li>") || !strings.Contains(got, `href="http://feed.example/t"`) || strings.Contains(got, "Said") {
+		t.Errorf("%s", got)
+	}
+	saved := filepath.Join(t.TempDir(), "t.html")
+	if err := os.WriteFile(saved, []byte("<p onclick=x>Said</p>"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	l, err := lektordir.Open(d.Path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refs, err := l.List(t.Context(), lektordir.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := entrystore.New(l, time.Now(), cmdline.NewStreams("x", nil, io.Discard, io.Discard))
+	if err := s.Record(refs[0]).SetSaved("http://feed.example/t", saved); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+"d"); err != nil {
+		t.Fatal(err)
+	}
+	if got := page(); !strings.Contains(got, "<p>Said</p>") {
+		t.Errorf("%s", got)
 	}
 }

@@ -424,3 +424,15 @@ func TestAtom(t *testing.T) {
 	}
 	f.text(f.do("POST", api+"tag/list", "", "If-None-Match", f.do("GET", api+"tag/list", "").Header.Get("ETag")), 200)
 }
+
+// TestPodcast: the content of a podcast has its properties, chapters and a transcript that was saved.
+func TestPodcast(t *testing.T) {
+	f := newFixture(t)
+	f.add(feedA, 100, "", "title=Owl", "content=Text", "+duration=3723", "+element=podcast:person\tWren <b>\trole=guest\thref=javascript:x", "+element=psc:chapters/psc:chapter\t\tstart=1:05\ttitle=Frost")
+	items := f.contents(f.get("stream/contents/feed/" + f.a + "?output=json"))
+	for _, want := range []string{"Text", "<li>Duration: 1:02:03</li>", "<li>Person: Wren &lt;b&gt;, guest</li>", "<li>1:05 Frost</li>"} {
+		if len(items) != 1 || !strings.Contains(items[0].Summary.Content, want) || strings.Contains(items[0].Summary.Content, "javascript") {
+			t.Errorf("no %s: %+v", want, items)
+		}
+	}
+}

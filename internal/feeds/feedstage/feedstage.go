@@ -135,7 +135,7 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 	return stage.Item{
 		GUID: e.GUID, Title: e.Title, Link: e.Link,
 		PubDate: e.PubDate, PubDateRaw: e.PubDateRaw, Updated: e.Updated,
-		Text: text, Enclosures: enclosures, Status: fromfeed.Status(e),
+		Text: text, Enclosures: enclosures, Status: fromfeed.Live(e).Get("status"),
 		Files: func(replaces string) iter.Seq2[string, []byte] {
 			to := fromfeed.Entry(e)
 			if revise != nil {

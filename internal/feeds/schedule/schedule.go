@@ -25,6 +25,10 @@ const (
 	// MaxDelay is the maximum time by which a server, a document or failures can delay the next fetch.
 	// Retry-After, skipHours and skipDays, and the user's interval may be longer.
 	MaxDelay = 24 * time.Hour
+	// minLive is the minimum time between a fetch and the beginning or end of a live broadcast, for which
+	// the feed is due early, and maxLive the maximum number of these times.
+	minLive = time.Minute
+	maxLive = 20
 	// GoneDelay is the time between two requests for a feed whose server responded with 410.
 	GoneDelay = 30 * 24 * time.Hour
 )
@@ -35,6 +39,8 @@ type Hints struct {
 	TTL, UpdateInterval time.Duration
 	SkipHours           []int // in GMT, 0 to 23
 	SkipDays            []time.Weekday
+	// Live are times at which a live broadcast begins or ends, in any order.
+	Live []time.Time
 }
 
 // Schedule holds the time at which a feed is due, and the responses and hints that determine it.
@@ -77,6 +83,11 @@ func (s *Schedule) setHints(hints Hints) {
 	}
 	s.values.Put(fileHours, strings.Join(hours, " "))
 	s.values.Put(fileDays, strings.Join(days, " "))
+	var live []string
+	for _, t := range hints.Live[:min(len(hints.Live), maxLive)] {
+		live = append(live, t.UTC().Format(time.RFC3339))
+	}
+	s.values.Put(fileLive, strings.Join(live, " "))
 }
 
 // succeeded sets when the feed is due after a response with a known document.
@@ -95,7 +106,16 @@ func (s *Schedule) succeeded(now time.Time, resp *httpmsg.Response) {
 // after returns when the feed is due after a response at t that is fresh for the duration fresh.
 func (s *Schedule) after(t time.Time, fresh time.Duration) time.Time {
 	server := max(fresh, s.values.Duration(fileTTL), s.values.Duration(fileUpdates))
-	return s.skip(t.Add(max(s.set.Interval(), min(server, MaxDelay))))
+	next := s.skip(t.Add(max(s.set.Interval(), min(server, MaxDelay))))
+	for f := range strings.FieldsSeq(s.values.Get(fileLive)) {
+		if live, err := time.Parse(time.RFC3339, f); err == nil && live.After(t) {
+			live = t.Add(max(live.Sub(t), minLive))
+			if live.Before(next) {
+				next = live
+			}
+		}
+	}
+	return next
 }
 
 // Reschedule computes and saves the time at which the feed is due. Call it if the user may have changed
@@ -198,8 +218,8 @@ func (s *Schedule) skip(t time.Time) time.Time {
 
 // save writes everything except the times of the last request and of the next.
 func (s *Schedule) save() error {
-	return s.values.Save(fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileStatus, fileError, fileFailures,
-		fileGone, feedfiles.FileMoved)
+	return s.values.Save(fileMaxAge, fileTTL, fileUpdates, fileHours, fileDays, fileLive, fileStatus, fileError,
+		fileFailures, fileGone, feedfiles.FileMoved)
 }
 
 // maxAge returns the max-age of h in seconds, "" if it has none.

@@ -34,6 +34,7 @@ const (
 	fileUpdates  = "update-interval"
 	fileHours    = "skip-hours"
 	fileDays     = "skip-days"
+	fileLive     = "live"    // times at which a live broadcast begins or ends
 	fileChecked  = "checked" // empty file; the modification time is the value
 	fileNext     = "next"    //
 )

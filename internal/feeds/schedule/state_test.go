@@ -80,11 +80,11 @@ func TestStateFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Succeeded(noon, doc(rss, "ETag", "W/\"\xff\"", "Last-Modified", "x", "Cache-Control", "max-age=7200"),
-		Hints{TTL: 90 * time.Minute, UpdateInterval: time.Hour, SkipHours: []int{3, 4}, SkipDays: []time.Weekday{time.Sunday}})
+		Hints{TTL: 90 * time.Minute, UpdateInterval: time.Hour, SkipHours: []int{3, 4}, SkipDays: []time.Weekday{time.Sunday}, Live: []time.Time{noon.Add(-time.Hour), noon.Add(48 * time.Hour)}})
 	save(t, s)
 	for name, want := range map[string]string{
 		"url": "http://example.com/feed\n", "etag": "W/\"\xff\"\n", "modified": "x\n", "from": "http://example.com/feed\n", "status": "200\n",
-		"max-age": "7200\n", "ttl": "1h30m\n", "update-interval": "1h\n", "skip-hours": "3 4\n", "skip-days": "Sunday\n",
+		"max-age": "7200\n", "ttl": "1h30m\n", "update-interval": "1h\n", "skip-hours": "3 4\n", "skip-days": "Sunday\n", "live": "2026-03-02T11:00:00Z 2026-03-04T12:00:00Z\n",
 		"checked": "", "next": "", "error": "-", "failures": "-", "gone": "-", "moved": "-", "body": doc(rss).Digest() + "\n",
 	} {
 		if got := value(t, dir, name); got != want {
@@ -105,7 +105,7 @@ func TestStateFiles(t *testing.T) {
 	// A document without validators and hints removes the old ones.
 	s.Succeeded(noon, doc("other"), Hints{})
 	save(t, s)
-	for _, name := range []string{"etag", "modified", "max-age", "ttl", "update-interval", "skip-hours", "skip-days"} {
+	for _, name := range []string{"etag", "modified", "max-age", "ttl", "update-interval", "skip-hours", "skip-days", "live"} {
 		if got := value(t, dir, name); got != "-" {
 			t.Errorf("%s is still %q", name, got)
 		}
@@ -123,7 +123,7 @@ func TestStateAfterAPowerCut(t *testing.T) {
 	s.Succeeded(noon, doc(rss, "ETag", "x", "Last-Modified", "x", "Cache-Control", "max-age=7200"),
 		Hints{TTL: 90 * time.Minute, UpdateInterval: time.Hour, SkipHours: []int{3, 4}, SkipDays: []time.Weekday{time.Sunday}})
 	save(t, s)
-	for _, name := range []string{"etag", "modified", "final", "from", "body", "status", "error", "failures", "gone", "moved", "max-age", "ttl", "update-interval", "skip-hours", "skip-days"} {
+	for _, name := range []string{"etag", "modified", "final", "from", "body", "status", "error", "failures", "gone", "moved", "max-age", "ttl", "update-interval", "skip-hours", "skip-days", "live"} {
 		for _, left := range []string{"", "\x00\x00\x00"} {
 			old := value(t, dir, name)
 			write(t, dir, name, left)
@@ -812,5 +812,37 @@ func TestValidatorsRemovedFirst(t *testing.T) {
 	r, err := load(t, dir).Request()
 	if err != nil || r.ETag != `"1"` || r.Validated != "http://b.example/" || r.URL != "http://a.example/" {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestLive: the feed is due when a live broadcast begins and when it ends, once each, but at most once a
+// minute. Skipped hours and the interval do not delay it.
+func TestLive(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "etc", "fetch")
+	s := load(t, dir)
+	if err := s.Change("url", "http://example.com/feed"); err != nil {
+		t.Fatal(err)
+	}
+	hints := Hints{SkipHours: []int{12}, Live: []time.Time{noon.Add(40 * time.Minute), noon.Add(20*time.Minute + 900*time.Millisecond), noon.Add(20*time.Minute + 30*time.Second), noon.Add(-time.Hour)}}
+	s.Succeeded(noon, doc(rss), hints)
+	var at []time.Duration
+	for range 5 {
+		save(t, s)
+		s = load(t, dir)
+		next := s.Schedule.Next()
+		at = append(at, next.Sub(noon))
+		s.Succeeded(next, &httpmsg.Response{Status: 304}, hints)
+	}
+	if got := fmt.Sprint(at); got != "[20m0s 21m0s 40m0s 1h40m0s 2h40m0s]" {
+		t.Errorf("due after %s", got)
+	}
+	many := Hints{}
+	for i := range 100 {
+		many.Live = append(many.Live, noon.Add(time.Duration(i)*time.Minute))
+	}
+	s.Succeeded(noon, doc(rss), many)
+	save(t, s)
+	if got := strings.Count(value(t, dir, "live"), ":00Z"); got != maxLive {
+		t.Errorf("%d times are kept", got)
 	}
 }

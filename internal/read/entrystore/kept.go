@@ -3,9 +3,12 @@ package entrystore
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 )
@@ -51,13 +54,21 @@ func (r *Record) SetSaved(url, path string) error {
 	return atomicfile.WriteUnsynced(r.s.Dir.Join(savedFiles, r.FileID(url)), []byte(path+"\n"))
 }
 
-// Kept returns the file that was saved from a URL, nil if there is none or it is too large.
+// Kept returns the file that was saved from a URL, nil if there is none, it is too large, or it has another
+// owner than the record: whoever may write to the lektor-dir cannot have the files of others shown.
 func (r *Record) Kept(url string) []byte {
-	path := r.Saved(url)
-	if path == "" {
+	f, err := atomicfile.OpenRegular(r.Saved(url))
+	if err != nil {
 		return nil
 	}
-	data, err := atomicfile.Read(path, maxKept)
+	defer f.Close()
+	var file, record unix.Stat_t
+	err = unix.Fstat(int(f.Fd()), &file)
+	if unix.Lstat(r.s.Dir.Join(savedFiles, r.FileID(url)), &record) != nil || err != nil || file.Uid != record.Uid ||
+		file.Size > maxKept {
+		return nil
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxKept))
 	if err != nil {
 		return nil
 	}

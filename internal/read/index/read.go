@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -97,16 +95,6 @@ func read(d *lektordir.Dir, ref lektordir.Ref, common map[string]bool) *doc {
 		return &doc{odd: true}
 	}
 	if unix.Lstat(path+"/id", &st) != nil || len(e.Content) > maxText {
-		return &doc{odd: true}
-	}
-	texts := append([]string{e.Replaces}, e.Categories...)
-	for _, enc := range e.Enclosures {
-		texts = append(texts, enc.URL, enc.Type)
-	}
-	for _, to := range e.InReplyTo {
-		texts = append(texts, to.Ref, to.URL, to.Type, to.Source)
-	}
-	if !utf8.ValidString(strings.Join(texts, "\n")) {
 		return &doc{odd: true}
 	}
 	out.words, out.text = tokens(common, query.Fold(e.Title), query.Fold(e.Author),

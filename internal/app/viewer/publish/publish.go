@@ -323,19 +323,23 @@ func (p *publisher) single(ctx context.Context) error {
 	return err
 }
 
-// elements sets the extensions, the image and the author of a feed whose entries are all of one podcast.
-// That it has moved is left out: subscribers would follow.
+// elements sets the extensions of a feed whose entries are all of one podcast, and what podcast programs
+// require of it. That it has moved is left out: subscribers would follow.
 func (p *publisher) elements(feed *feedconv.Feed, list []candidate) {
 	if len(list) == 0 || slices.ContainsFunc(list, func(c candidate) bool { return c.ref.Feed != list[0].ref.Feed }) {
 		return
 	}
 	f := p.Dir.FeedOf(list[0].ref)
-	own := entrystore.Public(&lektordir.Entry{Elements: f.Elements, Image: f.Image, Author: f.Author})
-	own.Elements = slices.DeleteFunc(own.Elements,
-		func(e lektordir.Element) bool { return e.Name == "itunes:new-feed-url" })
-	if _, feed.Extensions = fromfeed.Extensions(own.Elements); len(own.Elements) > 0 {
-		feed.Image, feed.Authors = own.Image, authors(own.Author)
+	if len(f.Elements) == 0 {
+		return
 	}
+	own := entrystore.Public(&lektordir.Entry{
+		Elements: f.Elements, Image: f.Image, Author: f.Author, Summary: f.Description,
+	})
+	_, feed.Extensions = fromfeed.Extensions(slices.DeleteFunc(own.Elements,
+		func(e lektordir.Element) bool { return e.Name == "itunes:new-feed-url" }))
+	feed.Image, feed.Authors, feed.Language = own.Image, authors(own.Author), f.Language
+	feed.Description = own.Summary
 }
 
 // encode returns a document whose entries are in memory.

@@ -248,3 +248,32 @@ func TestPublishLanguage(t *testing.T) {
 		}
 	}
 }
+
+// TestPublishPodcast: a document with the entries of one podcast has what podcast programs require of the
+// feed, one with those of several feeds has not.
+func TestPublishPodcast(t *testing.T) {
+	for _, several := range []bool{false, true} {
+		f := newFixture(t)
+		if _, err := f.Feed("http://cast.example/", "Cast", "image=http://me:secret@cast.example/c.png", "author=Ann <ann@cast.example>", "language=de", "description=About frost",
+			"etc/elements=element\titunes:explicit\ttrue\nelement\tpodcast:guid\tg-1\nelement\titunes:new-feed-url\thttp://elsewhere.example/\nelement\tpodcast:podroll\nelement\tpodcast:podroll/podcast:remoteItem\t\tfeedUrl=http://frogs.example/"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Entry("http://cast.example/", "new", "1700000001.1.h", "title=Owl", "+duration=60", "+image=http://cast.example/1.png"); err != nil {
+			t.Fatal(err)
+		}
+		if several {
+			f.Add("new", "1700000002.1.h", "title=Other")
+		}
+		got := f.publish("rss", nil)
+		head, item, _ := strings.Cut(got, "<item>")
+		for _, want := range []string{"<itunes:explicit>true</itunes:explicit>", "<podcast:guid>g-1</podcast:guid>", `<podcast:remoteItem feedUrl="http://frogs.example/"/>`,
+			`<itunes:image href="http://cast.example/c.png"/>`, "<itunes:author>Ann</itunes:author>", "<language>de</language>", "<description>About frost</description>"} {
+			if strings.Contains(head, want) == several {
+				t.Errorf("several feeds: %t: %s:\n%s", several, want, head)
+			}
+		}
+		if !strings.Contains(item, `<itunes:image href="http://cast.example/1.png"/>`) || strings.Contains(got, "elsewhere") || strings.Contains(got, "secret") {
+			t.Errorf("%s", got)
+		}
+	}
+}

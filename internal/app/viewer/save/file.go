@@ -17,6 +17,9 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
+// alternative is the name of the element of another form of an enclosure.
+const alternative = "podcast:alternateEnclosure"
+
 // file is a file of an entry.
 type file struct {
 	lektordir.Enclosure
@@ -46,13 +49,17 @@ func add(list []file, f file) []file {
 }
 
 // enclosures returns the enclosures of an entry to save, each URL once. With a language or a bit rate,
-// or if no enclosure has the type, it is the alternative that fits best.
+// or if no enclosure has the type, it is the alternative that fits best. A broadcast that has not ended
+// has none: its stream is endless.
 func (d *saver) enclosures(r *entrystore.Record) []file {
 	e := r.Get(lektordir.FieldEnclosures | lektordir.FieldElements)
+	if status := e.Elements.Live().Get("status"); status != "" && status != "ended" {
+		return nil
+	}
 	integrity := map[string]string{}
 	var best file
 	rate := 0
-	for x, inside := range e.Elements.Named("podcast:alternateEnclosure") {
+	for x, inside := range e.Elements.Named(alternative) {
 		sums := ""
 		for i := range inside.Named(x.Name + "/podcast:integrity") {
 			if i.Get("type") == "sri" {
@@ -61,7 +68,7 @@ func (d *saver) enclosures(r *entrystore.Record) []file {
 		}
 		url := ""
 		for source := range inside.Named(x.Name + "/podcast:source") {
-			if uri := source.Get("uri"); feedurl.IsHTTP(uri) && url == "" {
+			if uri := source.Get("uri"); url == "" && feedurl.IsHTTP(uri) && !feedurl.IsVideo(uri) {
 				url, integrity[uri] = uri, sums
 			}
 		}

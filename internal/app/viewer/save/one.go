@@ -35,7 +35,7 @@ func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, t
 	all := d.enclosures(r)
 	i := slices.IndexFunc(all, func(f file) bool { return f.URL == url })
 	if i < 0 {
-		return "", fmt.Errorf("%s: only http and https are downloaded", feedurl.Public(url))
+		return "", fmt.Errorf("%s: only http and https are downloaded, and no broadcast that goes on", feedurl.Public(url))
 	}
 	if err := d.nameFeeds([]*entrystore.Record{r}); err != nil {
 		return "", err

@@ -102,6 +102,18 @@ func TestSaveAlternatives(t *testing.T) {
 	}
 }
 
+// TestSaveOnlyAlternatives: an entry may have alternatives alone. A broadcast that goes on is not saved.
+func TestSaveOnlyAlternatives(t *testing.T) {
+	alternative := []string{"+element=podcast:alternateEnclosure\t\ttype=video/youtube", "+element=podcast:alternateEnclosure/podcast:source\t\turi=https://www.youtube.com/watch?v=x",
+		"+element=podcast:alternateEnclosure\t\ttype=audio/mpeg", "+element=podcast:alternateEnclosure/podcast:source\t\turi=URL/a.mp3"}
+	c := newCast(t, alternative, []string{"+enclosure=URL/stream", "+element=podcast:liveItem\t\tstatus=live"}, []string{"+enclosure=URL/ended", "+element=podcast:liveItem\t\tstatus=ended"})
+	c.files["/a.mp3"], c.files["/ended"] = "x", "x"
+	c.o.Query, c.o.Args = nil, []string{"1700000000.1.h", "1700000001.1.h", "1700000002.1.h"}
+	if _, asked, status := c.save(t); strings.Join(asked, " ") != "/a.mp3 /ended" || status != 0 {
+		t.Errorf("asked for %q, status %d, %s", asked, status, &c.Err)
+	}
+}
+
 // TestSaveIntegrity: a file with another digest than that of the feed is not saved.
 func TestSaveIntegrity(t *testing.T) {
 	sum := sha512.Sum384([]byte("the file"))

@@ -121,7 +121,7 @@ func toSave(ctx context.Context, v *session.Session, o Options) ([]*entrystore.R
 			if err == nil {
 				err = r.Read(lektordir.Obligatory | want)
 			}
-			if err == nil && len(r.Get(want).Enclosures) == 0 {
+			if e := r.Get(0); err == nil && len(e.Enclosures) == 0 && e.Elements.First(alternative).Name == "" {
 				err = fmt.Errorf("%s: the entry has no enclosure", ref.Path())
 			}
 			if err != nil {
