@@ -455,3 +455,24 @@ func TestFiles(t *testing.T) {
 		}
 	}
 }
+
+// An entry names the other feeds that have its link, as soon as the index was asked.
+func TestElsewhere(t *testing.T) {
+	f := newFixture(t)
+	for i := range 1200 { // so many that there is an index
+		f.add(feedB, int64(1000+i), "S", fmt.Sprintf("id=http://b.example/%d", i))
+	}
+	key := f.add(feedA, 3000, "-", "id=http://b.example/7")
+	f.get("search?q=none") // makes the index
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		page := f.get("entry?id=" + key)
+		if strings.Contains(page, "Also in") && strings.Contains(page, ">Beta</a>") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not in the other feed:\n%s", page)
+		}
+		f.now = f.now.Add(time.Hour)
+		f.get("search?q=none")
+	}
+}
