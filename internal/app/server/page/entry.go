@@ -102,7 +102,7 @@ func (c *visit) about(r *entrystore.Record) (d about) {
 	d.Author = names(cmp.Or(own.Author, feed.Author))
 	d.Site, d.Comments = entrystore.Followable(own.URL()), entrystore.Followable(own.Comments)
 	for _, to := range own.InReplyTo {
-		if u := cmp.Or(entrystore.Followable(to.URL), entrystore.Followable(to.Ref)); u != "" {
+		if u := feedurl.Public(cmp.Or(entrystore.Followable(to.URL), entrystore.Followable(to.Ref))); u != "" {
 			d.Replies = append(d.Replies, link{u, feedurl.Brief(u)})
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -308,7 +309,7 @@ func (d listData) Heading() string { return d.title() }
 func (d *listData) name(c *visit) {
 	d.Name = termsafe.Line(d.Folder)
 	if f := c.v.FeedsIn(d.stream()); d.Feed != "" && len(f) == 1 {
-		d.Name, d.Site = server.Title(f[0]), entrystore.Followable(f[0].About.Link)
+		d.Name, d.Site = server.Title(f[0]), entrystore.Followable(feedurl.Public(f[0].About.Link))
 	}
 }
 
@@ -412,7 +413,8 @@ func (c *visit) newer() error {
 // site leads to the page of an entry on its site.
 func (c *visit) site() error {
 	if e, ok := c.v.Item(parseKey(c.form.Get("id"))); ok {
-		if u := entrystore.Followable(c.v.Store.Record(e.Ref()).URL()); u != "" {
+		own := entrystore.Own(c.v.Store.Record(e.Ref()).Get(lektordir.FieldLink | lektordir.FieldID))
+		if u := entrystore.Followable(own.URL()); u != "" {
 			c.w.Header().Set("Referrer-Policy", "no-referrer")
 			http.Redirect(c.w, c.r, u, http.StatusSeeOther)
 			return nil

@@ -410,6 +410,48 @@ func TestTwoUsers(t *testing.T) {
 	}
 }
 
+// A mark that fails is reported, marks nothing, and the next one works.
+func TestMarkFails(t *testing.T) {
+	f := newFixture(t)
+	key := f.add(feedA, 100, "-")
+	f.get("unread")
+	cur := filepath.Join(f.Path, "cur", f.a)
+	if err := os.WriteFile(cur, nil, 0o666); err != nil { // a file in the place of the directory
+		t.Fatal(err)
+	}
+	page := f.post("mark", "do", "read", "e", key, "back", "unread")
+	if f.seen.StatusCode != 500 || !strings.Contains(page, "This did not work") || f.flags() != "100:new" || f.log.Len() == 0 {
+		t.Errorf("%s, %s\n%s\n%s", f.seen.Status, f.flags(), page, &f.log)
+	}
+	if err := os.Remove(cur); err != nil {
+		t.Fatal(err)
+	}
+	if f.post("mark", "do", "read", "e", key, "back", "unread"); f.flags() != "100:S" {
+		t.Errorf("after the failure: %s", f.flags())
+	}
+}
+
+// No password of a URL is shown.
+func TestPasswords(t *testing.T) {
+	f := newFixture(t)
+	feed := "https://c.example/feed"
+	hash := f.feed(feed, "Gamma", "etc/fetch/url=https://ann:secret@c.example/feed", "etc/link=https://ann:secret@c.example/",
+		"image=https://ann:secret@c.example/i.png")
+	key := f.add(feed, 100, "-", "title=x", "type=text/html", "content=<a href=https://ann:secret@c.example/x>x</a>",
+		"extras=link\thttps://ann:secret@c.example/1\ncomments\thttps://ann:secret@c.example/2\n"+
+			"in-reply-to\thttps://ann:secret@c.example/3\nenclosure\thttps://ann:secret@c.example/4\taudio/mpeg\t7\n")
+	for _, path := range []string{"unread", "unread?feed=" + hash, "feeds", "entry?id=" + key, "add?feed=" + hash} {
+		if page := f.get(path); strings.Contains(page, "secret") {
+			t.Errorf("%s:\n%s", path, page)
+		}
+	}
+	f.user.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	f.do(request(t, "GET", f.base+"site?id="+key))
+	if to := f.seen.Header.Get("Location"); to != "https://c.example/1" {
+		t.Errorf("site: %s", to)
+	}
+}
+
 // Malformed requests are refused, and are no failures of the server.
 func TestMalformedRequests(t *testing.T) {
 	f := newFixture(t)
