@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	perPage    = 50
-	maxResults = 1000 // of a search
+	perPage = 50
+	// A search has at most maxResults entries. Few are enough for most, and take much less time.
+	few, maxResults = 150, 2000
 )
 
 // scope is which entries a list has, as its URL says it.
@@ -102,7 +103,13 @@ var starred = sync.OnceValue(func() catalog.Flags { return catalog.FlagsOf("F") 
 // one first, or the other way around if rising is set. The error is that of a search.
 func (c *visit) entries(s scope, from, before greader.ID, rising bool) (iter.Seq[server.Entry], error) {
 	if s.In == "search" {
-		keys, err := c.search(s)
+		keys, err := c.search(s, few)
+		if err == nil && before != 0 && len(keys) == few {
+			at := slices.IndexFunc(keys, func(key greader.ID) bool { return key < before })
+			if at < 0 || at >= few-perPage {
+				keys, err = c.search(s, maxResults)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -161,19 +168,20 @@ type results struct {
 type result struct {
 	dir string
 	scope
+	most int
 	keys []greader.ID
 }
 
 // maxSearches is the number of searches of which the results are kept.
 const maxSearches = 20
 
-// search returns the keys of the newest entries that a query selects.
-func (c *visit) search(s scope) ([]greader.ID, error) {
+// search returns the keys of the newest entries that a query selects, the newest first.
+func (c *visit) search(s scope, most int) ([]greader.ID, error) {
 	r := &c.Page.results
 	dir := c.v.Store.Dir.Path()
 	r.mu.Lock()
 	for _, old := range r.list {
-		if old.dir == dir && old.scope == s && s.At != 0 {
+		if old.dir == dir && old.scope == s && old.most == most && s.At != 0 {
 			r.mu.Unlock()
 			return old.keys, nil
 		}
@@ -183,7 +191,7 @@ func (c *visit) search(s scope) ([]greader.ID, error) {
 	if err != nil || q.Empty() {
 		return nil, err
 	}
-	found, err := c.v.Store.Select(c.r.Context(), entrystore.Selection{Query: q, All: true, Newest: maxResults})
+	found, err := c.v.Store.Select(c.r.Context(), entrystore.Selection{Query: q, All: true, Newest: most})
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +204,7 @@ func (c *visit) search(s scope) ([]greader.ID, error) {
 	slices.SortFunc(keys, func(a, b greader.ID) int { return int(min(max(int64(b)-int64(a), -1), 1)) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.list = append([]result{{dir, s, keys}}, r.list[:min(len(r.list), maxSearches-1)]...)
+	r.list = append([]result{{dir, s, most, keys}}, r.list[:min(len(r.list), maxSearches-1)]...)
 	return keys, nil
 }
 

@@ -291,6 +291,29 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// The pages of a search go on after the entries that it found first.
+func TestSearchPages(t *testing.T) {
+	f := newFixture(t)
+	for i := range 220 {
+		f.add(feedA, int64(1000+i), "S", fmt.Sprintf("title=n%d", i), "content=tea")
+	}
+	n, seen := 0, map[string]bool{}
+	for path := "search?q=tea"; path != ""; n++ {
+		page := f.get(path)
+		for title := range strings.FieldsSeq(titles(page)) {
+			seen[title] = true
+		}
+		older := regexp.MustCompile(`<a href="([^"]*)" rel="next">`).FindStringSubmatch(page)
+		path = ""
+		if older != nil {
+			path = strings.ReplaceAll(older[1], "&amp;", "&")
+		}
+	}
+	if n != 5 || len(seen) != 220 {
+		t.Errorf("%d pages with %d entries", n, len(seen))
+	}
+}
+
 // The feeds have their folders, counts and errors, without passwords.
 func TestFeeds(t *testing.T) {
 	f := newFixture(t)
