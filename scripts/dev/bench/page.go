@@ -71,11 +71,13 @@ type visitor struct {
 	browser *http.Client
 	csrf    string   // a field of each form of Miniflux
 	entries []string // paths
+	read    map[string]bool
 }
 
 // visit logs in, and reads which entries a list has.
 func visit(r *reader) *visitor {
-	v := &visitor{reader: r, browser: &http.Client{Jar: must.Get(cookiejar.New(nil))}}
+	v := &visitor{reader: r, browser: &http.Client{Jar: must.Get(cookiejar.New(nil))},
+		read: map[string]bool{}}
 	form := url.Values{"name": {readerName}, "username": {readerName}, "password": {readerPassword}}
 	if r.w.name == "Miniflux" {
 		form.Set("csrf", find(unzip(v.get("/")), `name="csrf" value="([^"]*)"`))
@@ -115,15 +117,20 @@ func (v *visitor) ask(method, target, body, kind string) []byte {
 
 func (v *visitor) get(target string) []byte { return v.ask(http.MethodGet, target, "", "") }
 
-// mark marks the entry with a path as read.
+// mark marks the entry with a path as read, and the next time as unread.
 func (v *visitor) mark(path string) []byte {
+	state := "read"
+	if v.read[path] {
+		state = "unread"
+	}
+	v.read[path] = !v.read[path]
 	if v.w.name == "Miniflux" {
 		id := must.Get(strconv.Atoi(path[strings.LastIndexByte(path, '/')+1:]))
-		return v.ask(http.MethodPost, "/entry/status", fmt.Sprintf(`{"entry_ids":[%d],"status":"read"}`, id),
+		return v.ask(http.MethodPost, "/entry/status", fmt.Sprintf(`{"entry_ids":[%d],"status":%q}`, id, state),
 			"application/json")
 	}
 	id := find([]byte(path), `[?&]id=([0-9a-z]*)`)
-	return v.ask(http.MethodPost, "/mark", "do=read&back=unread&e="+id, "application/x-www-form-urlencoded")
+	return v.ask(http.MethodPost, "/mark", "do="+state+"&back=unread&e="+id, "application/x-www-form-urlencoded")
 }
 
 // memory returns the memory of all processes of a server, of which shared pages count once.
