@@ -3,6 +3,8 @@ package server
 import (
 	"math"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/protocol/greader"
@@ -25,8 +27,14 @@ type library struct {
 	unsynced sync.Mutex
 	moved    []string // directories with renames that are not synced, see [Server.syncSoon]
 
-	seen readHere
+	last      atomic.Pointer[catalog.Snapshot] // of the last request
+	seen      readHere
+	elsewhere elsewhere
 }
+
+// indexBudget is how long a search may take to bring the index up to date before it reads all entries. The server
+// waits longer than a command does, since each later search is then fast.
+const indexBudget = 5 * time.Second
 
 // Entry is an entry and the id of its item.
 type Entry struct {
@@ -45,14 +53,25 @@ func (s *Server) library(path string) (*library, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &library{dir: dir, index: index.For(dir, s.s, index.Options{}), names: catalog.Open(dir, catalog.Options{
+	l := &library{dir: dir, names: catalog.Open(dir, catalog.Options{
 		// Items with one id get others, so that each has an id of its own. A collision takes two entries of one
 		// microsecond, and then happens in 1 of 4 cases.
 		Key:    func(r lektordir.Ref) uint64 { return uint64(greader.IDOf(r.Unique, r.Delivered())) },
 		Notice: func(text string) { s.s.Report.Warn("%s: %s", path, text) },
 	})}
+	l.index = index.For(dir, s.s, index.Options{Budget: indexBudget, About: l.about})
 	s.libraries[path] = l
 	return l, nil
+}
+
+// about returns a feed as it was at the last request, nil if it cannot be read.
+func (l *library) about(hash string) *lektordir.Feed {
+	if s := l.last.Load(); s != nil {
+		if f := s.Feed(hash); f != nil && f.About != nil && f.About.Err == nil {
+			return f.About.Feed
+		}
+	}
+	return nil
 }
 
 // shown reports whether clients see a feed: one that is subscribed to, or has entries that the user or another

@@ -132,6 +132,7 @@ func (s *Server) Close() {
 		s.syncMarks(l)
 		l.names.Close()
 		l.marks.Close()
+		l.elsewhere.running.Wait()
 	}
 }
 

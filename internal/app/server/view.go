@@ -30,6 +30,7 @@ func (c *request) currentView() (*View, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.lib.last.Store(s)
 	labels, err := entrystore.Labels(c.lib.dir.Path())
 	if err != nil {
 		return nil, err

@@ -51,6 +51,8 @@ type Options struct {
 	Brief bool
 	// Shared treats the file system as one to which other machines write, as it may be without.
 	Shared bool
+	// About returns a feed, if the program knows the feeds of the lektor-dir as they are; nil reads them.
+	About func(hash string) *lektordir.Feed
 	// Warn takes a warning, once.
 	Warn func(format string, a ...any)
 }

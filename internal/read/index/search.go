@@ -192,6 +192,9 @@ func (v *View) about(f *feed) *lektordir.Feed {
 }
 
 func (v *View) readAbout(f *feed) *lektordir.Feed {
+	if v.x.o.About != nil {
+		return v.x.o.About(f.hash)
+	}
 	said, err := v.x.dir.ReadFeed(f.hash)
 	if err != nil {
 		return nil

@@ -47,6 +47,7 @@ var rows = []struct {
 	{"share", (*bench).share},
 	{"serve", (*bench).serve},
 	{"readers", (*bench).readers},
+	{"page", (*bench).page},
 	{"ess", (*bench).ess},
 	{"gluster", (*bench).gluster},
 	{"start", (*bench).start},

@@ -243,10 +243,11 @@ func (w *way) miniflux(dir string) *reader {
 	})
 	run(psql(fillMiniflux(dir)))
 	run(psql("CREATE EXTENSION pgcrypto; UPDATE integrations SET googlereader_enabled='t', googlereader_username='" +
-		readerName + "', googlereader_password=crypt('" + readerPassword + "', gen_salt('bf', 10)); VACUUM ANALYZE;"))
+		readerName + "', googlereader_password=crypt('" + readerPassword + "', gen_salt('bf', 10)); UPDATE users SET entries_per_page=50; VACUUM ANALYZE;"))
 	_, body := r.post("/accounts/ClientLogin", url.Values{"Email": {readerName}, "Passwd": {readerPassword}})
 	_, auth, _ := strings.Cut(string(body), "Auth=")
 	r.auth = strings.TrimSpace(auth)
+	r.beside = postgres.Process.Pid
 	r.end = func() { postgres.Process.Signal(syscall.SIGINT); postgres.Wait() }
 	return r
 }

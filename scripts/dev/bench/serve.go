@@ -94,6 +94,7 @@ type reader struct {
 	feeds     []string // ids of streams
 	inFolder  []string // of these in the folder
 	end       func()   // stops what else was started for it, if not nil
+	beside    int      // process of PostgreSQL, if it has one
 }
 
 // stop ends the server.

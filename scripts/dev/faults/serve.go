@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -132,17 +133,19 @@ func (s *served) login(base string) (err error) {
 	var ids struct{ ItemRefs []struct{ ID string } }
 	must.Do(json.NewDecoder(resp.Body).Decode(&ids))
 	mark := url.Values{"a": {"user/-/state/com.google/read", "user/-/state/com.google/starred"}}
+	star := url.Values{"do": {"star"}}
 	for _, ref := range ids.ItemRefs {
 		mark.Add("i", ref.ID)
+		star.Add("e", strconv.FormatUint(must.Get(strconv.ParseUint(ref.ID, 10, 64)), 36))
 	}
 	if len(ids.ItemRefs) != len(s.whole) {
 		must.Fail("%d ids of %d entries", len(ids.ItemRefs), len(s.whole))
 	}
-	s.edits = s.editsOf(mark)
+	s.edits = s.editsOf(star, mark)
 	return nil
 }
 
-func (s *served) editsOf(mark url.Values) []clientEdit {
+func (s *served) editsOf(star, mark url.Values) []clientEdit {
 	hash := func(i int) string { return feedHash(s.e.url(i)) }
 	line := func(feed int, file, want string) func(dir string) error {
 		return func(dir string) error {
@@ -155,6 +158,14 @@ func (s *served) editsOf(mark url.Values) []clientEdit {
 	}
 	const subscription = "/reader/api/0/subscription/edit"
 	return []clientEdit{
+		{name: "star on the page", target: "/mark", form: star, done: func(dir string) (err error) {
+			for _, x := range read(dir) {
+				if x.Place != "cur" || !strings.Contains(x.Flags, "F") {
+					err = errors.Join(err, fmt.Errorf("not starred: %s", x))
+				}
+			}
+			return err
+		}},
 		{name: "mark", target: "/reader/api/0/edit-tag", form: mark, done: func(dir string) (err error) {
 			for _, x := range read(dir) {
 				if x.Place != "cur" || x.Flags != "2,FS" {
@@ -196,6 +207,8 @@ func (s *served) post(where string, form url.Values) (text string, err error) {
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	if s.token != "" {
 		req.Header.Set("Authorization", "GoogleLogin auth="+s.token)
+		req.Header.Set("Accept", "text/x-message")
+		req.AddCookie(&http.Cookie{Name: "lektor", Value: s.token})
 	}
 	resp := must.Get(http.DefaultClient.Do(req))
 	defer resp.Body.Close()
@@ -211,7 +224,7 @@ func (s *served) post(where string, form url.Values) (text string, err error) {
 func (s *served) makeEdits(base string) (answers []error) {
 	for _, e := range s.edits {
 		text, err := s.post(base+e.target, e.form)
-		if err == nil && text != "OK" {
+		if err == nil && text != "OK" && !strings.HasPrefix(text, "<form") {
 			err = fmt.Errorf("the answer is %q", text)
 		}
 		if answers = append(answers, err); err != nil && !e.gone {

@@ -110,7 +110,7 @@ func (f *fixture) readByKeys(b *browser.Tab) {
 	b.Loads(func() { b.Press("o") })
 	atPage(b, "Entry 5")
 	f.waitFor("100:new 101:new 102:new 103:new 104:new 105:S")
-	b.Await("document.querySelector('#m').value == 'unread'")
+	b.Await("document.querySelector('#m').value == 'unread' && document.querySelector('header b').textContent == '5'")
 	b.Loads(func() { b.Press("j") })
 	atPage(b, "Entry 4")
 	f.waitFor("100:new 101:new 102:new 103:new 104:S 105:S")

@@ -102,7 +102,7 @@ func (c *visit) about(r *entrystore.Record) (d about) {
 	d.Author = names(cmp.Or(own.Author, feed.Author))
 	d.Site, d.Comments = entrystore.Followable(own.URL()), entrystore.Followable(own.Comments)
 	for _, to := range own.InReplyTo {
-		if u := cmp.Or(entrystore.Followable(to.URL), entrystore.Followable(to.Ref)); u != "" {
+		if u := feedurl.Public(cmp.Or(entrystore.Followable(to.URL), entrystore.Followable(to.Ref))); u != "" {
 			d.Replies = append(d.Replies, link{u, feedurl.Brief(u)})
 		}
 	}
@@ -177,19 +177,10 @@ func readingTime(text string) int {
 	return (words + ideographs/2 + wordsPerMinute - 1) / wordsPerMinute
 }
 
-// also returns the entries of other feeds that have the same link, if an index has them.
+// also returns the entries of other feeds that have the same link.
 func (c *visit) also(s scope, r *entrystore.Record) (list []link) {
-	article := feedurl.Article(r.URL())
-	if article == "" {
-		return nil
-	}
-	found, _, _ := c.v.Store.Indexed(c.r.Context(), entrystore.Selection{Query: &query.Query{}, All: true,
-		Links: map[string]string{article: r.Ref.Feed}}) // without an index, no entries
-	for _, other := range found {
-		if key := c.v.KeyOf(other.Ref); key != 0 {
-			e, _ := c.v.Item(key)
-			list = append(list, link{s.url("entry", "id", showKey(key)), server.Title(e.Feed)})
-		}
+	for _, e := range c.v.Elsewhere(r) {
+		list = append(list, link{s.url("entry", "id", showKey(e.Key)), server.Title(e.Feed)})
 	}
 	return list
 }

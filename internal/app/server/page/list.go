@@ -16,13 +16,15 @@ import (
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 const (
-	perPage    = 50
-	maxResults = 1000 // of a search
+	perPage = 50
+	// A search has at most maxResults entries. Few are enough for most, and take much less time.
+	few, maxResults = 150, 2000
 )
 
 // scope is which entries a list has, as its URL says it.
@@ -101,7 +103,13 @@ var starred = sync.OnceValue(func() catalog.Flags { return catalog.FlagsOf("F") 
 // one first, or the other way around if rising is set. The error is that of a search.
 func (c *visit) entries(s scope, from, before greader.ID, rising bool) (iter.Seq[server.Entry], error) {
 	if s.In == "search" {
-		keys, err := c.search(s)
+		keys, err := c.search(s, few)
+		if err == nil && before != 0 && len(keys) == few {
+			at := slices.IndexFunc(keys, func(key greader.ID) bool { return key < before })
+			if at < 0 || at >= few-perPage {
+				keys, err = c.search(s, maxResults)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -160,19 +168,20 @@ type results struct {
 type result struct {
 	dir string
 	scope
+	most int
 	keys []greader.ID
 }
 
 // maxSearches is the number of searches of which the results are kept.
 const maxSearches = 20
 
-// search returns the keys of the newest entries that a query selects.
-func (c *visit) search(s scope) ([]greader.ID, error) {
+// search returns the keys of the newest entries that a query selects, the newest first.
+func (c *visit) search(s scope, most int) ([]greader.ID, error) {
 	r := &c.Page.results
 	dir := c.v.Store.Dir.Path()
 	r.mu.Lock()
 	for _, old := range r.list {
-		if old.dir == dir && old.scope == s && s.At != 0 {
+		if old.dir == dir && old.scope == s && old.most == most && s.At != 0 {
 			r.mu.Unlock()
 			return old.keys, nil
 		}
@@ -182,7 +191,7 @@ func (c *visit) search(s scope) ([]greader.ID, error) {
 	if err != nil || q.Empty() {
 		return nil, err
 	}
-	found, err := c.v.Store.Select(c.r.Context(), entrystore.Selection{Query: q, All: true, Newest: maxResults})
+	found, err := c.v.Store.Select(c.r.Context(), entrystore.Selection{Query: q, All: true, Newest: most})
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +204,7 @@ func (c *visit) search(s scope) ([]greader.ID, error) {
 	slices.SortFunc(keys, func(a, b greader.ID) int { return int(min(max(int64(b)-int64(a), -1), 1)) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.list = append([]result{{dir, s, keys}}, r.list[:min(len(r.list), maxSearches-1)]...)
+	r.list = append([]result{{dir, s, most, keys}}, r.list[:min(len(r.list), maxSearches-1)]...)
 	return keys, nil
 }
 
@@ -308,7 +317,7 @@ func (d listData) Heading() string { return d.title() }
 func (d *listData) name(c *visit) {
 	d.Name = termsafe.Line(d.Folder)
 	if f := c.v.FeedsIn(d.stream()); d.Feed != "" && len(f) == 1 {
-		d.Name, d.Site = server.Title(f[0]), entrystore.Followable(f[0].About.Link)
+		d.Name, d.Site = server.Title(f[0]), entrystore.Followable(feedurl.Public(f[0].About.Link))
 	}
 }
 
@@ -412,7 +421,8 @@ func (c *visit) newer() error {
 // site leads to the page of an entry on its site.
 func (c *visit) site() error {
 	if e, ok := c.v.Item(parseKey(c.form.Get("id"))); ok {
-		if u := entrystore.Followable(c.v.Store.Record(e.Ref()).URL()); u != "" {
+		own := entrystore.Own(c.v.Store.Record(e.Ref()).Get(lektordir.FieldLink | lektordir.FieldID))
+		if u := entrystore.Followable(own.URL()); u != "" {
 			c.w.Header().Set("Referrer-Policy", "no-referrer")
 			http.Redirect(c.w, c.r, u, http.StatusSeeOther)
 			return nil

@@ -19,7 +19,9 @@ import (
 type said struct {
 	Text string
 	Undo string // the part of the journal that takes it back; "" for none
-	Back string // the page to which undo leads; "" for that of the script
+	Back string // the page to which undo leads
+	// Unread is how many entries are unread now, for a script that does not load the page; "" if that is the same.
+	Unread string
 }
 
 // saidCookie is the name of the cookie with the message for the next page.
@@ -43,6 +45,9 @@ func (c *visit) say(what string, done server.Done) error {
 	}
 	m := parseSaid(value)
 	m.Back = back
+	if sign := map[string]int{"read": -1, "unread": 1}[what]; sign != 0 {
+		m.Unread = strconv.Itoa(c.unreadOfAll() + sign*done.Count)
+	}
 	var b bytes.Buffer
 	if err := templates().ExecuteTemplate(&b, "said", m); err != nil {
 		return err

@@ -209,9 +209,7 @@ type frame struct {
 func (c *visit) show(status int, name string, f frame) error {
 	f.Page, f.Style, f.Script = name, static()["style.css"].url(), static()["page.js"].url()
 	if f.User = c.v != nil; f.User {
-		for _, feed := range c.v.Feeds {
-			f.Unread += feed.Unread
-		}
+		f.Unread = c.unreadOfAll()
 		if c.r.Method != http.MethodPost {
 			f.Said = c.takeSaid()
 		}
@@ -222,6 +220,14 @@ func (c *visit) show(status int, name string, f frame) error {
 	}
 	c.send(status, "text/html; charset=utf-8", b.Bytes())
 	return nil
+}
+
+// unreadOfAll returns the number of unread entries of all feeds, as it was when the request came.
+func (c *visit) unreadOfAll() (n int) {
+	for _, f := range c.v.Feeds {
+		n += f.Unread
+	}
+	return n
 }
 
 // send answers with a text, compressed if the browser takes it.

@@ -15,6 +15,8 @@
 		if (r.status === 401) location = "login";
 		if (!r.ok) throw new Error(r.statusText);
 		said.innerHTML = await r.text();
+		const n = said.firstChild.dataset.unread;
+		if (n) $("header b").textContent = +n || "";
 	};
 	const failed = (e) => { said.textContent = "This did not work: " + e.message; };
 

@@ -291,6 +291,29 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// The pages of a search go on after the entries that it found first.
+func TestSearchPages(t *testing.T) {
+	f := newFixture(t)
+	for i := range 220 {
+		f.add(feedA, int64(1000+i), "S", fmt.Sprintf("title=n%d", i), "content=tea")
+	}
+	n, seen := 0, map[string]bool{}
+	for path := "search?q=tea"; path != ""; n++ {
+		page := f.get(path)
+		for title := range strings.FieldsSeq(titles(page)) {
+			seen[title] = true
+		}
+		older := regexp.MustCompile(`<a href="([^"]*)" rel="next">`).FindStringSubmatch(page)
+		path = ""
+		if older != nil {
+			path = strings.ReplaceAll(older[1], "&amp;", "&")
+		}
+	}
+	if n != 5 || len(seen) != 220 {
+		t.Errorf("%d pages with %d entries", n, len(seen))
+	}
+}
+
 // The feeds have their folders, counts and errors, without passwords.
 func TestFeeds(t *testing.T) {
 	f := newFixture(t)
@@ -410,6 +433,48 @@ func TestTwoUsers(t *testing.T) {
 	}
 }
 
+// A mark that fails is reported, marks nothing, and the next one works.
+func TestMarkFails(t *testing.T) {
+	f := newFixture(t)
+	key := f.add(feedA, 100, "-")
+	f.get("unread")
+	cur := filepath.Join(f.Path, "cur", f.a)
+	if err := os.WriteFile(cur, nil, 0o666); err != nil { // a file in the place of the directory
+		t.Fatal(err)
+	}
+	page := f.post("mark", "do", "read", "e", key, "back", "unread")
+	if f.seen.StatusCode != 500 || !strings.Contains(page, "This did not work") || f.flags() != "100:new" || f.log.Len() == 0 {
+		t.Errorf("%s, %s\n%s\n%s", f.seen.Status, f.flags(), page, &f.log)
+	}
+	if err := os.Remove(cur); err != nil {
+		t.Fatal(err)
+	}
+	if f.post("mark", "do", "read", "e", key, "back", "unread"); f.flags() != "100:S" {
+		t.Errorf("after the failure: %s", f.flags())
+	}
+}
+
+// No password of a URL is shown.
+func TestPasswords(t *testing.T) {
+	f := newFixture(t)
+	feed := "https://c.example/feed"
+	hash := f.feed(feed, "Gamma", "etc/fetch/url=https://ann:secret@c.example/feed", "etc/link=https://ann:secret@c.example/",
+		"image=https://ann:secret@c.example/i.png")
+	key := f.add(feed, 100, "-", "title=x", "type=text/html", "content=<a href=https://ann:secret@c.example/x>x</a>",
+		"extras=link\thttps://ann:secret@c.example/1\ncomments\thttps://ann:secret@c.example/2\n"+
+			"in-reply-to\thttps://ann:secret@c.example/3\nenclosure\thttps://ann:secret@c.example/4\taudio/mpeg\t7\n")
+	for _, path := range []string{"unread", "unread?feed=" + hash, "feeds", "entry?id=" + key, "add?feed=" + hash} {
+		if page := f.get(path); strings.Contains(page, "secret") {
+			t.Errorf("%s:\n%s", path, page)
+		}
+	}
+	f.user.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	f.do(request(t, "GET", f.base+"site?id="+key))
+	if to := f.seen.Header.Get("Location"); to != "https://c.example/1" {
+		t.Errorf("site: %s", to)
+	}
+}
+
 // Malformed requests are refused, and are no failures of the server.
 func TestMalformedRequests(t *testing.T) {
 	f := newFixture(t)
@@ -453,5 +518,26 @@ func TestFiles(t *testing.T) {
 		if f.do(r); f.seen.StatusCode != 304 {
 			t.Errorf("%s: %s", name, f.seen.Status)
 		}
+	}
+}
+
+// An entry names the other feeds that have its link, as soon as the index was asked.
+func TestElsewhere(t *testing.T) {
+	f := newFixture(t)
+	for i := range 1200 { // so many that there is an index
+		f.add(feedB, int64(1000+i), "S", fmt.Sprintf("id=http://b.example/%d", i))
+	}
+	key := f.add(feedA, 3000, "-", "id=http://b.example/7")
+	f.get("search?q=none") // makes the index
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		page := f.get("entry?id=" + key)
+		if strings.Contains(page, "Also in") && strings.Contains(page, ">Beta</a>") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not in the other feed:\n%s", page)
+		}
+		f.now = f.now.Add(time.Hour)
+		f.get("search?q=none")
 	}
 }
