@@ -31,7 +31,7 @@ func (a anybody) Logout(context.Context, string) error { return nil }
 // asks the canary, and nothing runs, says anything, hides a control or looks like one.
 func hostilePage(t *testing.T, dir, canary string, paths []string) {
 	var log strings.Builder
-	s := server.New(server.Options{BasePath: "/", Page: page.New(page.Options{Images: "ask"})}, anybody{dir},
+	s := server.New(server.Options{BasePath: "/", Page: page.New(page.Options{Images: "ask", KeepUnread: true})}, anybody{dir},
 		cmdline.NewStreams("lektor-serve", strings.NewReader(""), io.Discard, &log))
 	defer s.Close()
 	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

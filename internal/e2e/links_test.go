@@ -12,7 +12,7 @@ import (
 func TestOnlyViewersHaveTheIndex(t *testing.T) {
 	bin := build(t)
 	for name, want := range map[string]bool{
-		"lektor-fetch": false, "lektor-ess": false, "lektor-cloudd": false, "lektor-share": false, "lektor-view": true, "lektor-pages": true, "lektor-serve": false,
+		"lektor-fetch": false, "lektor-ess": false, "lektor-cloudd": false, "lektor-share": false, "lektor-view": true, "lektor-pages": true, "lektor-serve": true,
 	} {
 		info, err := buildinfo.ReadFile(filepath.Join(bin, name))
 		if err != nil {
