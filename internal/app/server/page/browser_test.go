@@ -137,6 +137,7 @@ func (f *fixture) readByKeys(b *browser.Tab) {
 		b.Loads(func() { b.Press(strings.Split(step[0], "")...) })
 		atPage(b, step[1])
 	}
+	b.Await("document.activeElement.type == 'search'")
 	b.Press("m", "u", "?") // typed into the search
 	b.Await("document.querySelector('[type=search]').value == 'mu?'")
 	b.Open(f.base + "unread")

@@ -3,7 +3,9 @@ package page
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -171,6 +173,9 @@ func (f *fixture) at() string { return strings.TrimPrefix(f.seen.Request.URL.Str
 func (f *fixture) flags() string {
 	f.t.Helper()
 	entries, err := testdir.Entries(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "an entry is being renamed"
+	}
 	if err != nil {
 		f.t.Error(err)
 	}
