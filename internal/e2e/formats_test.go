@@ -44,6 +44,7 @@ type site struct {
 	*httptest.Server
 	mu      sync.Mutex
 	version int
+	whole   bool         // files are whole, not cut off
 	called  atomic.Int32 // callbacks
 }
 
@@ -141,7 +142,7 @@ func newSite(t *testing.T) *site {
 		kind, variant := parts[0], parts[len(parts)-1]
 		_, known := hostileChars[variant]
 		s.mu.Lock()
-		version := s.version
+		version, whole := s.version, s.whole
 		s.mu.Unlock()
 		switch raw := hostileChars[variant]; {
 		case kind == "hub", kind == "cloud":
@@ -152,6 +153,8 @@ func newSite(t *testing.T) *site {
 				return
 			}
 			reply(w, "500 "+strings.ReplaceAll(evil("all", "no"), "\n", ""), "Retry-After: 1"+raw, evil("all", "no"))
+		case strings.HasPrefix(kind, "file") && whole:
+			io.WriteString(w, "audio")
 		case strings.HasPrefix(kind, "file"):
 			reply(w, "200 OK", "Content-Length: 100\r\nETag: \"e\u009b\u202e\t"+forged+"\"\r\nLast-Modified: \u009b\t"+forged, "cut off")
 		case !known:
@@ -388,7 +391,14 @@ func (h *formatHouse) views() {
 	h.terminal("lektor-view", "expire", "--dry-run", "--read", "0d")
 	h.run("a", "", "lektor-view", "stats")
 	h.run("a", "", "lektor-view", "publish", "--archive", "www", "--per-page", "20", "--self", h.site.URL+"/index.atom")
-	h.run("a", "", "lektor-view", "save", "--allow", "127.0.0.1", "--gap", "0", "--query", "has:enclosure", "saved")
+	save := func() {
+		h.run("a", "", "lektor-view", "save", "--allow", "127.0.0.1", "--gap", "0", "--query", "has:enclosure", "saved")
+	}
+	save()
+	h.site.mu.Lock()
+	h.site.whole = true
+	h.site.mu.Unlock()
+	save()
 	h.run("a", "", "lektor-pages", "html", "html")
 	h.run("a", "", "lektor-pages", "maildir", "mail")
 	if again := h.run("a", "", "lektor-pages", "maildir", "-o", "title", "mail"); again != "" {
@@ -647,7 +657,8 @@ var formats = []format{
 	{"lektor-serve(1)", "serve/tokens", `[^\t\r]+(\t[^\t\r]+){6}`},
 	{"lektor-pages(1)", "html/.lektor-html", `lektor-html \d|entry\t[^\t\r/]+/[^\t\r/]+\t-?\d+\t` + aField + `\t` + aField + `\t(images)?\t` + aField + `\tU?F?|page\t[a-z0-9/.-]+\t[0-9a-f]+\t\d+`},
 	{"lektor-pages(1)", "mail/.lektor-mail", `lektor-mail 1|[^\t\r/]+/[^\t\r/]+`},
-	{"lektor-view-save(1)", "saved/*/.lektor-????????????????", `(url|validator|total|boot|name)\t` + anyLine},
+	{"lektor-view-save(1)", "saved/*/.lektor-????????????????", `(url|validator|total|boot|name|failures|next)\t` + anyLine},
+	{"saved/HASH", "a/etc/view/saved/*", `/[^\t\r]+`},
 	{"lektor-view-publish(1)", "www/.archives", `lektor archives 1\tatom\t[^\t\r]+\t\d+|(-|x|\d+\+?)\t[^\t\r]+\t[^\t\r]+\t[^\t\r]+\t"[^\r]*"|sum\t[0-9a-f]+`},
 }
 
