@@ -58,7 +58,10 @@ func TestInABrowser(t *testing.T) {
 
 			b.Open(f.base + "search?q=tea+is:unread")
 			ticks := "[...document.querySelectorAll('.entries input')]"
-			b.Eval("(" + ticks + "[0].click(), " + ticks + "[2].click())")
+			b.Eval("(" + ticks + "[0].click(), " + ticks + "[2].dispatchEvent(new MouseEvent('click', {shiftKey: true, bubbles: true})))")
+			if got, want := b.Eval(ticks+".filter(e => e.checked).length"), map[bool]string{true: "3", false: "2"}; got != want[tc.scripts] {
+				t.Errorf("%s are ticked by a click with shift", got)
+			}
 			b.Loads(func() { b.Click("[value=range]") })
 			f.waitFor("100:S 101:S 102:S 103:S 104:FS 105:S")
 			b.Await("document.querySelector('#said').textContent.includes('Marked 3 entries as read.')")

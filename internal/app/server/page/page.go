@@ -200,14 +200,15 @@ type frame struct {
 	Unread int    // of all feeds
 	User   bool   // somebody is logged in
 	Said   *said
-	Style  string // names of files
-	Script string
 	Main   any
+
+	Style, Script, Manifest string // names of files
 }
 
 // show answers with a page.
 func (c *visit) show(status int, name string, f frame) error {
 	f.Page, f.Style, f.Script = name, static()["style.css"].url(), static()["page.js"].url()
+	f.Manifest = static()["app.webmanifest"].url()
 	if f.User = c.v != nil; f.User {
 		f.Unread = c.unreadOfAll()
 		if c.r.Method != http.MethodPost {
