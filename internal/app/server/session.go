@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -133,7 +134,7 @@ func (v *View) TakeBack(span undo.Span) (done Done, err error) {
 		return done, &httpError{http.StatusGone, "this cannot be taken back any more"}
 	}
 	if err != nil {
-		return done, bad("%v", err)
+		return done, err
 	}
 	done.Span = v.moving(func(m *undo.Mover, moved map[string]bool) {
 		for i := len(c.Moves) - 1; i >= 0 && err == nil; i-- {
@@ -152,18 +153,22 @@ func (v *View) TakeBack(span undo.Span) (done Done, err error) {
 	if err != nil || len(c.Changes) == 0 {
 		return done, err
 	}
-	return done, v.request.edit(func(e *editor) error {
+	err = v.request.edit(func(e *editor) error {
 		for _, change := range c.Changes {
-			if err := e.whenFree(func() error {
-				_, err := subscriptions.TakeBack(e.w, e.dir, change.Hash, []subscriptions.Change{change}, false)
+			var outcomes []subscriptions.Outcome
+			if err := e.whenFree(func() (err error) {
+				outcomes, err = subscriptions.TakeBack(e.w, e.dir, change.Hash, []subscriptions.Change{change}, false)
 				return err
 			}); err != nil {
 				return err
 			}
-			done.Count++
+			if slices.Contains(outcomes, subscriptions.Restored) {
+				done.Count++
+			}
 		}
 		return nil
 	})
+	return done, err
 }
 
 // without returns the letters of a text that another one does not have.

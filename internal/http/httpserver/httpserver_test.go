@@ -127,3 +127,28 @@ func TestDoor(t *testing.T) {
 		t.Error("Serve returns no error after its socket failed")
 	}
 }
+
+// Only a trusted proxy can say that a request came by TLS.
+func TestSecure(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	for _, tc := range []struct {
+		remote, proto string
+		want          bool
+	}{
+		{"10.0.0.1:5", "https", true},
+		{"10.0.0.1:5", "http", false},
+		{"10.0.0.1:5", "", false},
+		{"192.0.2.7:5", "https", false},
+		{"@", "https", true}, // a proxy on this machine
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = tc.remote
+		r.Header.Set("X-Forwarded-Proto", tc.proto)
+		if got := Secure(r, proxies); got != tc.want {
+			t.Errorf("%s, %q: got %v", tc.remote, tc.proto, got)
+		}
+	}
+	if !Secure(httptest.NewRequest("GET", "https://x/", nil), nil) {
+		t.Error("a request by TLS is not secure")
+	}
+}

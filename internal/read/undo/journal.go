@@ -320,7 +320,7 @@ func Records(d *lektordir.Dir) ([]Record, error) {
 // Span is the part of a journal that one mover wrote. The zero value has no changes.
 type Span struct{ Number, From, To int64 }
 
-// Read reads and parses a part of a journal.
+// Read reads and parses a part of a journal. The error is [fs.ErrNotExist] if there is no such part any more.
 func (s Span) Read(d *lektordir.Dir) (*Contents, error) {
 	r := Record{Path: journalPath(d, s.Number)}
 	data, err := filelog.Read(r.Path, filelog.Options{Max: maxJournal})
@@ -328,7 +328,7 @@ func (s Span) Read(d *lektordir.Dir) (*Contents, error) {
 		return nil, err
 	}
 	if s.From < 1 || s.To < s.From || s.To > int64(len(data)) || data[s.From-1] != '\n' {
-		return nil, fmt.Errorf("%s: the file has no such part", r.Path)
+		return nil, fs.ErrNotExist
 	}
 	c := &Contents{}
 	c.addLines(string(data[s.From:s.To]))

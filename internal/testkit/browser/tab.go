@@ -59,8 +59,14 @@ func Start(t testing.TB) *Tab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Not TempDir of the test, as a process of the browser may still write to it when the browser has ended.
+	profile, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(profile) })
 	cmd := exec.CommandContext(context.Background(), name, "--headless", "--no-sandbox", "--disable-gpu",
-		"--user-data-dir="+t.TempDir(), "--remote-debugging-pipe", "about:blank")
+		"--user-data-dir="+profile, "--remote-debugging-pipe", "about:blank")
 	cmd.ExtraFiles = []*os.File{toBrowser, fromBrowser}
 	if err := cmd.Start(); err != nil {
 		t.Skipf("%s: %v", name, err)
@@ -73,8 +79,9 @@ func Start(t testing.TB) *Tab {
 		b.session = ""
 		b.call("Browser.close", nil)
 		to.Close()
-		cmd.Process.Kill() // if it did not close
+		late := time.AfterFunc(patience/4, func() { cmd.Process.Kill() })
 		cmd.Wait()
+		late.Stop()
 	})
 	var target struct{ TargetID, SessionID string }
 	b.result("Target.createTarget", map[string]any{"url": "about:blank"}, &target)

@@ -136,6 +136,7 @@ func (f *fixture) readByKeys(b *browser.Tab) {
 	b.Press("?")
 	b.Await("document.querySelector('dialog[open]')?.textContent.includes('next entry')")
 	b.Click("dialog button")
+	b.Await("!document.querySelector('dialog')")
 	for _, step := range [][2]string{{"gs", "Starred"}, {"gf", "Feeds"}, {"gu", "Unread"}, {"/", "Search"}} {
 		b.Loads(func() { b.Press(strings.Split(step[0], "")...) })
 		atPage(b, step[1])

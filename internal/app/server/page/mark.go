@@ -29,7 +29,7 @@ const saidCookie = "lektor-said"
 
 // texts are the messages about changes of several entries, by what was done.
 var texts = map[string]string{"read": "Marked %s as read.", "unread": "Marked %s as unread.", "star": "Starred %s.",
-	"unstar": "Removed the star of %s.", "undo": "Took back the change of %s."}
+	"unstar": "Removed the star of %s."}
 
 // say leads back to a page with a message about a change, or answers a script with the message alone.
 func (c *visit) say(what string, done server.Done) error {
@@ -71,6 +71,8 @@ func parseSaid(value string) *said {
 		return &said{Text: "Nothing was changed."}
 	case what == "fetch":
 		return &said{Text: humanize.Count(n, "feed") + " will be fetched."}
+	case what == "undo":
+		return &said{Text: "Took back " + humanize.Count(n, "change") + ".", Undo: span}
 	case what == "added":
 		return &said{Text: "The feed is added.", Undo: span}
 	case texts[what] == "":

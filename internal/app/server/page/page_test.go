@@ -165,7 +165,7 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s: the message is shown twice", tc.do)
 		}
 		page = f.post("undo", "change", change, "back", "all")
-		if got := f.flags(); strings.ContainsAny(got, "SF") || !strings.Contains(page, "Took back the change of") {
+		if got := f.flags(); strings.ContainsAny(got, "SF") || !strings.Contains(page, "Took back ") {
 			t.Errorf("%s %s: undo leaves %s\n%s", tc.do, tc.ticked, got, page)
 		}
 		f.post("undo", "change", field(page, "change"), "back", "all") // undo is a change, too
@@ -342,7 +342,10 @@ func TestAdd(t *testing.T) {
 	if len(due) != 1 {
 		t.Errorf("due markers: %s", due)
 	}
-	f.post("undo", "change", field(page, "change"), "back", "feeds")
+	page = f.post("undo", "change", field(page, "change"), "back", "feeds")
+	if !strings.Contains(page, "Took back 1 change.") {
+		t.Errorf("undo says:\n%s", page)
+	}
 	if page = f.get("feeds"); strings.Contains(page, "c.example") {
 		t.Errorf("undo of a new feed:\n%s", page)
 	}
@@ -430,6 +433,27 @@ func TestTwoUsers(t *testing.T) {
 	f.post("undo", "change", change)
 	if f.flags() != "100:F" {
 		t.Errorf("another user marks: %s", f.flags())
+	}
+}
+
+// Undo takes back only what a journal has, and leaves what was changed again.
+func TestUndoRefuses(t *testing.T) {
+	f := newFixture(t)
+	key := f.add(feedA, 100, "-")
+	page := f.post("mark", "do", "read", "e", key, "back", "unread")
+	change := field(page, "change")
+	number, rest, _ := strings.Cut(change, ".")
+	from, to, _ := strings.Cut(rest, ".")
+	for bad, status := range map[string]int{"": 400, "x": 400, number + ".0." + to: 410, number + "." + from + ".999999": 410,
+		number + ".3." + to: 410, number + "." + to + "." + from: 410, "-1.1.2": 410, "777.1.2": 410} {
+		if f.post("undo", "change", bad); f.seen.StatusCode != status || f.flags() != "100:S" {
+			t.Errorf("%q: %s, %s", bad, f.seen.Status, f.flags())
+		}
+	}
+	f.post("mark", "do", "star", "e", key)
+	f.post("mark", "do", "unread", "e", key)
+	if f.post("undo", "change", change); f.flags() != "100:F" {
+		t.Errorf("undo of a mark that was taken back by hand: %s", f.flags())
 	}
 }
 
