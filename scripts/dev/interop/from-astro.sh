@@ -1,7 +1,7 @@
 #!/bin/sh
 # Astro with @astrojs/rss, a generator of sites: RSS
 # Guess: all agrees; the guid is the URL
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 packages astro@5.16.0 @astrojs/rss@4.0.19

@@ -1,7 +1,7 @@
 #!/bin/sh
 # blosxom, a blog of text files by CGI: RSS
 # Guess: all agrees but edits, which change the date, since the file's date is the entry's
-# Seen:
+# Seen: all agrees but a new day, which is in the link, so that it counts as an edit
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb blosxom 2.1.2-2.1

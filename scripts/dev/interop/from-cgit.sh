@@ -1,7 +1,7 @@
 #!/bin/sh
 # cgit, the page of a git repository: Atom
 # Guess: all agrees; the id is the URL of the commit
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb cgit 1.2.3+git20221219.50.91f2590+git2.39.1-1

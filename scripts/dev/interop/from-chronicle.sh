@@ -1,7 +1,7 @@
 #!/bin/sh
 # chronicle, a compiler of blogs in Perl: RSS
 # Guess: all agrees; the guid is the URL
-# Seen:
+# Seen: the guid is made of the title, so that a new title is a new entry beside the old one; all else agrees
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb chronicle 4.6-2.1

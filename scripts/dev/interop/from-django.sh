@@ -1,7 +1,7 @@
 #!/bin/sh
 # Django's feeds (django.contrib.syndication), as hyperkitty and many sites have them: Atom, with a digest as ETag
 # Guess: all agrees; the id is the URL
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb python3-django 3:3.2.25-0+deb12u7

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Docusaurus, a generator of documentation with blogs: Atom, by the package feed
 # Guess: all agrees; the id is the URL
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 echo '{"private": true}' >package.json

@@ -1,7 +1,7 @@
 #!/bin/sh
 # DokuWiki, by the feed of its changes: RSS 1.0 by default, and Atom
 # Guess: all agrees; each change has a link of its own
-# Seen:
+# Seen: as guessed; the feed is kept for five minutes by default
 # shellcheck source=scripts/dev/interop/lib disable=SC2016
 . "$(dirname "$0")/lib"
 deb dokuwiki 0.0.20220731.a-2

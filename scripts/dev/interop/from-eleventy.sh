@@ -1,7 +1,7 @@
 #!/bin/sh
 # Eleventy with its feed plugin, a generator of sites: Atom
 # Guess: all agrees but another host, since the id is the URL
-# Seen:
+# Seen: as guessed, since lektor-fetch knows a site that has moved; before, another host was a flood
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 packages @11ty/eleventy@3.1.8 @11ty/eleventy-plugin-rss@3.0.0

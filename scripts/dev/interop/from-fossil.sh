@@ -1,7 +1,7 @@
 #!/bin/sh
 # fossil, a version control system with wiki and tickets: RSS
 # Guess: all agrees; the guid is the URL
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb fossil 1:2.21-1+deb12u1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Hexo with hexo-generator-feed, a generator of blogs: Atom
 # Guess: all agrees but another host, since the id is the URL
-# Seen:
+# Seen: as guessed, since lektor-fetch knows a site that has moved; before, another host was a flood
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 packages hexo@8.1.2 hexo-generator-feed@3.0.0 hexo-renderer-marked@7.0.1

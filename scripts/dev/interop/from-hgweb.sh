@@ -2,7 +2,7 @@
 # hgweb, the page of a Mercurial repository: Atom and RSS
 # Guess: the title of the last changeset loses its branch with the next one, which counts as an edit
 #  (findings/hgweb-head-title.sh); all else agrees
-# Seen: as guessed; a program that knows no versions has each changeset twice
+# Seen: as guessed; with on-update deliver each changeset comes twice
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb mercurial 6.3.2-1+deb12u1

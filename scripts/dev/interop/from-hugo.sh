@@ -1,7 +1,7 @@
 #!/bin/sh
 # Hugo, a generator of sites: RSS
 # Guess: all agrees but another host, since the guid is the URL of the page
-# Seen:
+# Seen: as guessed, since lektor-fetch knows a site that has moved; before, another host was a flood
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb hugo 0.111.3-1

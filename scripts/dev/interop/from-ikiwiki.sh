@@ -1,7 +1,7 @@
 #!/bin/sh
 # ikiwiki, a wiki compiler with blogs: RSS and Atom
 # Guess: all agrees; the guid is the URL
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb ikiwiki 3.20200202.3-1

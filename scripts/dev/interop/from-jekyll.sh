@@ -1,7 +1,7 @@
 #!/bin/sh
 # Jekyll with jekyll-feed, a generator of sites in Ruby: Atom
 # Guess: the title "The <em> tag" loses its tag (findings/jekyll-feed-title-brackets.sh), and the id is the URL
-# Seen:
+# Seen: as guessed; a move to another host was a flood before lektor-fetch knew it
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb jekyll 4.3.1+dfsg-3+deb12u1

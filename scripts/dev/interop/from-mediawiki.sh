@@ -1,7 +1,7 @@
 #!/bin/sh
 # MediaWiki, by the feeds of its changes and new pages: Atom, whose ids are the URLs of the changes
 # Guess: all agrees
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib disable=SC2016
 . "$(dirname "$0")/lib"
 deb mediawiki 1:1.39.17-1+deb12u2

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Pelican, a generator of sites in Python: Atom
 # Guess: a new day of a post is a new id, so it comes twice (findings/pelican-id-date.sh)
-# Seen:
+# Seen: as guessed, and a title loses what looks like an element; the host in the id was a flood before lektor-fetch knew it
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb pelican 4.8.0+dfsg-1
@@ -15,6 +15,6 @@ build() {
 tag='Pelican drops from a title what looks like an element'
 known 'new post' 'The tag' "$tag"
 known redated 'Two & more' "Pelican's id has the day, so that it is another entry"
-known 'at the end' 'The tag|Two & more|Two & more|Uno|Zero' 'of both reasons'
+known 'at the end' 'The tag|Two & more|Two & more|Uno|Zero' "$tag, and Pelican's id has the day"
 live f.xml
 row

@@ -1,7 +1,7 @@
 #!/bin/sh
 # public-inbox, an archive of mail: Atom
 # Guess: all agrees; the id is made of the Message-ID
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb public-inbox 1.9.0-1
@@ -10,7 +10,7 @@ public-inbox-init -V2 list "$PWD/in" http://a.example/list list@a.example >init.
 git config -f conf publicinboxmda.spamcheck none
 mail() {
 	printf 'From: A <a@a.example>\nTo: list@a.example\nSubject: %s\nDate: %s 10:00:00 +0000\nMessage-ID: <%s@a.example>\n\n%s\n' \
-		"$2" "$3" "$1" "$4" | ORIGINAL_RECIPIENT=list@a.example public-inbox-mda --no-precheck
+		"$2" "$3" "$1" "$4" | ORIGINAL_RECIPIENT=list@a.example public-inbox-mda --no-precheck 2>/dev/null
 }
 mail 1 One 'Thu, 01 Jan 2026' 'The first text.'
 mail 2 'Two & more' 'Fri, 02 Jan 2026' 'The second text.'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # staticsite, a generator of sites in Python: RSS
 # Guess: all agrees; the guid is the URL
-# Seen:
+# Seen: as guessed with --full; without it an edit stays out of the feed (findings/staticsite-edit-missed.sh)
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb staticsite 2.3-1

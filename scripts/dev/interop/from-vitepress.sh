@@ -1,7 +1,7 @@
 #!/bin/sh
 # VitePress with a feed by createContentLoader and the package feed, as its own blog has it: Atom
 # Guess: all agrees; the id is the URL
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 packages vitepress@1.6.4 feed@6.0.0

@@ -1,7 +1,7 @@
 #!/bin/sh
 # WordPress, on MariaDB: RSS and Atom, whose guids stay, with ETag and Last-Modified of its own
 # Guess: all agrees; RSS and Atom have the same ids
-# Seen:
+# Seen: all agrees but a post that is dated back, which 304 hides until the next change (findings/wordpress-etag-newest-date.sh)
 # shellcheck source=scripts/dev/interop/lib disable=SC2016
 . "$(dirname "$0")/lib"
 deb wordpress 6.1.9+dfsg1-0+deb12u1
@@ -11,8 +11,7 @@ start mariadbd --no-defaults --datadir="$PWD/db" --socket="$PWD/s" --skip-networ
 until mariadb -S s -e 'create database w' 2>/dev/null; do sleep 0.2; done
 cp -rL /usr/share/wordpress site
 mkdir -p site/wp-content/mu-plugins
-P=$(port)
-URL=http://127.0.0.1:$P
+P=$(port) && URL=http://127.0.0.1:$P
 echo "$URL" >site/base
 cat >site/wp-config.php <<P
 <?php
@@ -22,14 +21,12 @@ define("WP_HTTP_BLOCK_EXTERNAL", true); define("DISABLE_WP_CRON", true);
 \$table_prefix = "wp_"; defined("ABSPATH") or define("ABSPATH", __DIR__ . "/");
 require ABSPATH . "wp-settings.php";
 P
-wp() { printf '<?php $_SERVER += ["HTTP_HOST" => "127.0.0.1:%s"]; require "site/wp-load.php"; %s' "$P" "$1" >wp.php && php wp.php; }
+wp() { printf '<?php $_SERVER += ["HTTP_HOST" => "127.0.0.1:%s"]; require "site/wp-load.php"; %s' "$P" "$1" | php; }
 printf '<?php define("WP_INSTALLING", true); $_SERVER += ["HTTP_HOST" => "127.0.0.1:%s"]; require "site/wp-load.php";
-	require "site/wp-admin/includes/upgrade.php"; wp_install("s", "a", "a@a.example", true);' "$P" >wp.php
-php wp.php >install.log 2>&1
+	require "site/wp-admin/includes/upgrade.php"; wp_install("s", "a", "a@a.example", true); wp_delete_post(1, true);' "$P" | php >install.log 2>&1
 # Times are seconds, in the validators too.
 post() { sleep 1; wp "echo wp_insert_post([\"post_title\" => '$1', \"post_content\" => '$2', \"post_status\" => 'publish' ${3:-}]);"; }
 edit() { sleep 1; wp "wp_update_post([\"ID\" => $1, $2]);"; }
-wp 'wp_delete_post(1, true);'
 one=$(post One 'The first text.')
 two=$(post 'Two & more' 'The second text.')
 start php -S "127.0.0.1:$P" -t site

@@ -1,7 +1,7 @@
 #!/bin/sh
-# GNU mailutils: a mailbox and a maildir
+# GNU mailutils: a mailbox
 # Guess: all agrees
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb mailutils 1:3.15-4

@@ -1,7 +1,7 @@
 #!/bin/sh
 # mblaze, mail for the shell: a maildir
 # Guess: the name of a sender with commas is cut if it is encoded (findings/mblaze-encoded-comma.sh); here none is
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb mblaze 1.1-1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # mu, an index of mail: a maildir
 # Guess: all agrees; categories are tags, by the header Keywords
-# Seen:
+# Seen: a category with a space is several tags (findings/mu-quoted-keywords.sh)
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb maildir-utils 1.8.14-1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # mutt: a maildir and a mailbox
 # Guess: all agrees
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb "${MUTT:=mutt}" "${MUTT_VERSION:-2.2.12-0.1~deb12u2}"
@@ -13,8 +13,8 @@ index() {
 	grep -aoE '#?[1-3]~[^~]*~[^~]*~[^~]*~' screen | tr -d '#' | sort -u |
 		awk -F '~' '{ print $1 " subject\t" $2; print $1 " date\t" $3; print $1 " from\t" $4 }'
 }
-messages() { index all.mbox; }
-mails 'subject date from'
-messages() { index mail; }
-mails 'subject date from'
+for box in all.mbox mail; do
+	messages() { index "$box"; }
+	mails 'subject date from'
+done
 row

@@ -1,7 +1,7 @@
 #!/bin/sh
 # notmuch, an index of mail: a maildir
 # Guess: all agrees; a changed entry is a new message
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb notmuch 0.37-1+b1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # mailparser and postal-mime, npm parsers of mail
 # Guess: all agrees
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 packages mailparser@3.7.2 postal-mime@2.4.3
@@ -18,7 +18,7 @@ parsed.sort((a, b) => new Date(b.date) - new Date(a.date)).forEach((m, n) => {
 });
 J
 for parser in mailparser postal-mime; do
-	messages() { node read.mjs $parser; }
+	messages() { node read.mjs "$parser"; }
 	mails 'subject from date text'
 done
 row

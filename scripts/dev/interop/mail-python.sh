@@ -1,10 +1,11 @@
 #!/bin/sh
 # Python's mailbox and email: a mailbox and a maildir
 # Guess: all agrees
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 [ -x /usr/bin/python3 ] || skip 'needs python3'
+# shellcheck disable=SC2034 # for row
 VERSIONS=$(/usr/bin/python3 --version)
 cat >read.py <<'P'
 import mailbox, sys, email, email.policy, email.utils
@@ -17,7 +18,7 @@ for n, m in enumerate(sorted(found, key=lambda m: m["date"].datetime, reverse=Tr
     assert not m.defects and not m.get_body(("html",)).defects
 P
 for kind in mbox maildir; do
-	messages() { /usr/bin/python3 read.py $kind; }
+	messages() { /usr/bin/python3 read.py "$kind"; }
 	mails 'subject from date text'
 done
 row

@@ -1,7 +1,7 @@
 #!/bin/sh
 # s-nail, the program mail: a mailbox
 # Guess: all agrees
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb s-nail 14.9.24-2

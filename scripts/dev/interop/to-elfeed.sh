@@ -1,7 +1,7 @@
 #!/bin/sh
 # elfeed, a reader in Emacs: Atom and RSS
 # Guess: all agrees
-# Seen:
+# Seen: it opens the audio or the guid if there is no link, and lists one person twice (findings/author-and-creator-twice.sh)
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb elpa-elfeed 3.4.1-1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # @extractus/feed-extractor, an npm parser of Atom, RSS and JSON Feed
 # Guess: the date in Atom is that of the update, which is the same here
-# Seen:
+# Seen: it opens the audio if there is no link, and loses quoted tags
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 packages @extractus/feed-extractor@8.0.3

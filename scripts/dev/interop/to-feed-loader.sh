@@ -1,7 +1,7 @@
 #!/bin/sh
 # @ascorbic/feed-loader, the loader of Astro
 # Guess: all agrees
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 packages @ascorbic/feed-loader@2.0.1 astro@5.16.0

@@ -1,7 +1,7 @@
 #!/bin/sh
 # feedme, an npm parser of Atom, RSS and JSON Feed
 # Guess: titles and links agree; all values are as in the document
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 packages feedme@2.0.2

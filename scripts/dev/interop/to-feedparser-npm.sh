@@ -1,7 +1,7 @@
 #!/bin/sh
 # feedparser, an npm parser with a stream
 # Guess: of two authors of its own it has that of the feed (findings/node-feedparser-two-authors.sh)
-# Seen:
+# Seen: as guessed, and a title loses what looks like a tag (findings/text-title-loses-tag.sh)
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 packages feedparser@2.6.0

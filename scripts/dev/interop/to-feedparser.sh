@@ -1,7 +1,7 @@
 #!/bin/sh
 # feedparser, the parser of rss2email, rawdog and most programs in Python
 # Guess: all agrees but the address of a second author
-# Seen:
+# Seen: the id is a link if there is none (findings/feedparser-atom-id-as-link.sh), and one person is two authors
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb python3-feedparser 6.0.10-1

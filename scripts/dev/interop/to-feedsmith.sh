@@ -1,7 +1,7 @@
 #!/bin/sh
 # feedsmith, an npm parser of Atom, RSS and JSON Feed
 # Guess: all agrees
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 packages feedsmith@3.0.1

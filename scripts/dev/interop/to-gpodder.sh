@@ -1,7 +1,7 @@
 #!/bin/sh
 # gPodder, a program for podcasts, by its own database
 # Guess: it has the one entry with audio
-# Seen:
+# Seen: it has all entries of Atom, and in RSS not the one without title and audio (findings/gpodder-rss-untitled.sh)
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb gpodder 3.11.1-1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # newsboat, a reader for terminals, by its own database: Atom and RSS
 # Guess: all agrees but a second author in RSS; an edit changes the item in place
-# Seen:
+# Seen: as guessed; in RSS it has the last author (findings/newsboat-last-creator.sh)
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb newsboat 2.21-1.5

@@ -1,7 +1,7 @@
 #!/bin/sh
 # ROME, the parser of programs in Java
 # Guess: all agrees
-# Seen:
+# Seen: all agrees but the second author in RSS
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb librome-java 1.12.2-1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # rss2email, which sends each new entry as a mail, here into a maildir
 # Guess: an edit is no new mail; a new entry is one
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb rss2email 1:3.13.1-3

@@ -1,7 +1,7 @@
 #!/bin/sh
 # ruby-feedparser, the parser of feed2imap
 # Guess: all agrees
-# Seen:
+# Seen: a title loses what looks like a tag, a missing one is the date; no enclosures in Atom
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb ruby-feedparser 0.11.2-1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # sfeed_update, which merges each fetch into a file of lines
 # Guess: all agrees; an edit of the text changes the line, as the id is a field
-# Seen:
+# Seen: a new title is another line beside the old one; all else as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb sfeed 1.7-1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # sfeed, a reader of lines
 # Guess: of two authors it has the first
-# Seen:
+# Seen: as guessed
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb sfeed 1.7-1

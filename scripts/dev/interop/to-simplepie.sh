@@ -1,7 +1,7 @@
 #!/bin/sh
 # SimplePie 1.5.8, the parser of WordPress, an older one than that of FreshRSS
 # Guess: all agrees
-# Seen:
+# Seen: it opens the audio if there is no link, and one person is two authors
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb wordpress 6.1.9+dfsg1-0+deb12u1

@@ -1,7 +1,7 @@
 #!/bin/sh
 # XML::Feed, the parser of programs in Perl
 # Guess: all agrees
-# Seen:
+# Seen: one author, by address; the guid is a link if there is none
 # shellcheck source=scripts/dev/interop/lib
 . "$(dirname "$0")/lib"
 deb libxml-feed-perl 0.63+dfsg-1
