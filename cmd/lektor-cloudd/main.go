@@ -94,7 +94,7 @@ func statusCommand() *cli.Command {
    lektor-cloudd status -o '{{.url}} {{.error}}'`,
 		Flags: []cli.Flag{
 			cmdline.OutputFlag("print `FORMAT`: tsv, json, the name of a column, or a template"),
-			&cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"},
+			cmdline.RawFlag(),
 		},
 		Action: cmdline.Run(listener.Status, "", func(f *cmdline.Flags) listener.StatusOptions {
 			f.Fail(cmdline.NoArgs(f.Context))
@@ -114,7 +114,7 @@ func pingCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			cloudFlag("notify only the cloud at `URL`; xmlrpc://… or a path /RPC2 means XML-RPC"),
 			&cli.StringFlag{Name: "hub", Usage: "notify only the WebSub hub at `URL`"},
-			dryRunFlag(), cmdline.NulFlag(),
+			cmdline.DryRunFlag(), cmdline.NulFlag(),
 		}, askFlags()...),
 		Action: cmdline.Run(listener.Ping, "the URL of a feed", func(f *cmdline.Flags) listener.PingOptions {
 			return listener.PingOptions{
@@ -139,7 +139,7 @@ Example:
 			&cli.StringFlag{Name: "user", Required: true, EnvVars: []string{userVar},
 				Usage: "your `NAME` in the cloud"},
 			&cli.StringFlag{Name: "password-file", Usage: "read the password from the first line of `FILE`"},
-			dryRunFlag(),
+			cmdline.DryRunFlag(),
 		}, askFlags()...),
 		Action: cmdline.Run(listener.Save, "", func(f *cmdline.Flags) listener.SaveOptions {
 			if f.NArg() != 1 {
@@ -169,10 +169,6 @@ func oneCloud(f *cmdline.Flags) string {
 	}
 	f.Fail(cmdline.Usagef("--cloud can be set only once, because a feed has one cloud"))
 	return ""
-}
-
-func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "only print what would be done"}
 }
 
 // askFlags are the flags of all commands that make requests.

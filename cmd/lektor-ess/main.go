@@ -65,14 +65,6 @@ func outputFileFlag() cli.Flag {
 	return &cli.StringFlag{Name: "output", Usage: "write to `FILE`"}
 }
 
-func rawFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"}
-}
-
-func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print what would be done"}
-}
-
 // common reads the flags that several commands have.
 func common(f *cmdline.Flags) app.Common {
 	o := app.Common{Dir: cmdline.Dir(f.Context)}
@@ -164,7 +156,7 @@ paths are on standard input; else all entries, read or not.
 			cmdline.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
 			&cli.StringSliceFlag{Name: "include",
 				Usage: "include entries of `FEED`, even if it is not for others; may be repeated"},
-			outputFileFlag(), rawFlag(), cmdline.NulFlag(),
+			outputFileFlag(), cmdline.RawFlag(), cmdline.NulFlag(),
 		},
 		Action: cmdline.Run(app.MakeNNO, "", func(f *cmdline.Flags) app.NNOOptions {
 			return app.NNOOptions{
@@ -189,7 +181,7 @@ with N, and by about 300 bytes for each feed.
 			newestFlag("write the `N` newest entries"), atFlag(),
 			linesFlag("read files, or standard input, with one document a line; write the NNO as one line"),
 			cmdline.OutputFlag("print `FORMAT` instead of an NNO: url, tsv, json, another field or a template"),
-			outputFileFlag(), rawFlag(), cmdline.NulFlag(),
+			outputFileFlag(), cmdline.RawFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(app.Top, "", func(f *cmdline.Flags) app.TopOptions {
 			return app.TopOptions{
@@ -217,7 +209,7 @@ A feed with a new entry gets a due marker, and lektor-fetch fetches it.
 			&cli.IntFlag{Name: "jobs", Aliases: []string{"j"}, Value: app.DefaultJobs,
 				Usage: "request `N` documents at once"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
-			dryRunFlag(), rawFlag(), cmdline.NulFlag(),
+			cmdline.DryRunFlag(), cmdline.RawFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(app.Poll, "", func(f *cmdline.Flags) app.PollOptions {
 			return app.PollOptions{
@@ -243,7 +235,7 @@ entry gets a due marker.
 			&cli.BoolFlag{Name: "subscribe",
 				Usage: "subscribe to the feeds of the NNO to which you are not subscribed"},
 			cmdline.OutputFlag("print `FORMAT`: path (the default), url, tsv, json, another field or a template"),
-			dryRunFlag(), rawFlag(),
+			cmdline.DryRunFlag(), cmdline.RawFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(app.Resolve, "an NNO", func(f *cmdline.Flags) app.ResolveOptions {
 			return app.ResolveOptions{
@@ -270,7 +262,7 @@ file or from a command.
 			&cli.IntFlag{Name: "newest", Value: ess.DefaultTop,
 				Usage: "write at most `N` entries in the NNO, 0 for all"},
 			&cli.StringFlag{Name: "title", Usage: "the `TITLE` of the page"},
-			categoryFlag(), atFlag(), dryRunFlag(), cmdline.NulFlag(),
+			categoryFlag(), atFlag(), cmdline.DryRunFlag(), cmdline.NulFlag(),
 		},
 		Action: cmdline.Run(app.Publish, "DIR", func(f *cmdline.Flags) app.PublishOptions {
 			return app.PublishOptions{
@@ -291,7 +283,7 @@ func discoverCommand() *cli.Command {
    lektor-ess discover -o url https://example.com/`,
 		Flags: append([]cli.Flag{
 			cmdline.OutputFlag("print `FORMAT`: tsv (the default), url, json, another field or a template"),
-			rawFlag(), cmdline.NulFlag(),
+			cmdline.RawFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(app.Discover, "a URL", func(f *cmdline.Flags) app.DiscoverOptions {
 			o := app.DiscoverOptions{Common: fetching(f), URLs: f.Words(), Nul: cmdline.Nul(f.Context),
@@ -314,7 +306,7 @@ func checksumCommand() *cli.Command {
    lektor-view ls -o title | lektor-ess checksum -o tsv -`,
 		Flags: []cli.Flag{
 			cmdline.OutputFlag("print `FORMAT`: checksum (the default), loop, title, tsv, json or a template"),
-			rawFlag(), cmdline.NulFlag(), cmdline.NumericArgs(),
+			cmdline.RawFlag(), cmdline.NulFlag(), cmdline.NumericArgs(),
 		},
 		Action: cmdline.Run(app.Checksums, "a TITLE", func(f *cmdline.Flags) app.ChecksumOptions {
 			return app.ChecksumOptions{Titles: f.Words(), Nul: cmdline.Nul(f.Context), Print: f.Printing()}
@@ -332,7 +324,7 @@ func decodeCommand() *cli.Command {
    lektor-ess decode -o json feed.ess`,
 		Flags: append([]cli.Flag{
 			cmdline.OutputFlag("print `FORMAT`: tsv (the default), json, url, another field or a template"),
-			rawFlag(),
+			cmdline.RawFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(app.Decode, "", documents),
 	}
@@ -349,7 +341,7 @@ exit status is 1.
    lektor-ess check https://example.com/feed.ess`,
 		Flags: append([]cli.Flag{
 			cmdline.OutputFlag("print `FORMAT`: tsv, json, the name of a field or a template"),
-			rawFlag(),
+			cmdline.RawFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(app.Check, "", documents),
 	}

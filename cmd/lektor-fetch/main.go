@@ -106,7 +106,7 @@ func addCommand() *cli.Command {
 				Usage: "put the feed into the category `NAME`, a/b for b in a; may be repeated"},
 			&cli.BoolFlag{Name: "progress",
 				Usage: "print the progress and the hashes of new subscriptions to standard output, for other programs"},
-			dryRunFlag(), cmdline.NulFlag(),
+			cmdline.DryRunFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(fetcher.Add, "a URL", func(f *cmdline.Flags) fetcher.AddOptions {
 			look := fetcher.LookAtPage
@@ -141,7 +141,7 @@ func rmCommand() *cli.Command {
    lektor-fetch ls -o tsv | awk -F'\t' '$6 ~ /410 Gone/ { print $1 }' | lektor-fetch rm -`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "purge", Usage: "remove the feed with all its entries, read and unread"},
-			dryRunFlag(), cmdline.NulFlag(),
+			cmdline.DryRunFlag(), cmdline.NulFlag(),
 		},
 		Action: cmdline.Run(fetcher.Remove, "a feed", func(f *cmdline.Flags) fetcher.RemoveOptions {
 			return fetcher.RemoveOptions{
@@ -164,7 +164,7 @@ func lsCommand() *cli.Command {
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "also feeds to which you are not subscribed"},
 			&cli.BoolFlag{Name: "broken", Usage: "only feeds whose last fetch failed"},
 			&cli.StringFlag{Name: "category", Usage: "only feeds in the category `NAME`, or in one below it"},
-			&cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"},
+			cmdline.RawFlag(),
 			cmdline.NulFlag(),
 		},
 		Action: cmdline.Run(fetcher.List, "", func(f *cmdline.Flags) fetcher.ListOptions {
@@ -195,7 +195,7 @@ Example:
 				Usage: "accept an interval of less than a minute, and with - every value that was printed"},
 			&cli.BoolFlag{Name: "raw", Usage: "print values as they are, even if they could harm a terminal"},
 			&cli.BoolFlag{Name: "undo", Usage: "take back the changes on standard input, for lektor-view undo"},
-			dryRunFlag(),
+			cmdline.DryRunFlag(),
 		},
 		Action: cmdline.Run(fetcher.Set, "a feed", func(f *cmdline.Flags) fetcher.SetOptions {
 			args := f.Args().Tail()
@@ -295,7 +295,7 @@ func historyCommand() *cli.Command {
 				Usage: "instead of archives, fetch the first `N` pages of a paged feed, or all"},
 			cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
-			dryRunFlag(), cmdline.NulFlag(),
+			cmdline.DryRunFlag(), cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(fetcher.History, "", func(f *cmdline.Flags) fetcher.UpdateOptions {
 			o := fetcher.UpdateOptions{
@@ -331,7 +331,7 @@ func deliverCommand() *cli.Command {
 			&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries", DefaultText: "20000"},
 			&cli.Int64Flag{Name: "max-decoded", Value: fetch.DefaultMaxDecoded, Usage: "read at most `N` bytes"},
 			cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
-			dryRunFlag(),
+			cmdline.DryRunFlag(),
 		},
 		Action: cmdline.Run(fetcher.Deliver, "", func(f *cmdline.Flags) fetcher.DeliverOptions {
 			o := fetcher.DeliverOptions{
@@ -369,7 +369,7 @@ Example:
 			&cli.StringSliceFlag{Name: "category", Usage: "the `NAME` of a category; may be repeated"},
 			&cli.StringSliceFlag{Name: "enclosure",
 				Usage: "a file that belongs to the entry: `URL`, and after spaces its type and length in bytes; may be repeated"},
-			dryRunFlag(),
+			cmdline.DryRunFlag(),
 		},
 		Action: cmdline.Run(fetcher.Put, "", func(f *cmdline.Flags) fetcher.PutOptions {
 			return fetcher.PutOptions{
@@ -402,7 +402,7 @@ Example:
 				Usage: "move in from `READER`: newsboat, sfeed, r2e, feedly, inoreader or miniflux; PATH is its file"},
 			&cli.BoolFlag{Name: "yes", Usage: "with --from, take over commands without asking"},
 			&cli.BoolFlag{Name: "no-fetch", Usage: "subscribe, and fetch nothing"},
-			dryRunFlag(),
+			cmdline.DryRunFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(fetcher.Import, "", func(f *cmdline.Flags) fetcher.ImportOptions {
 			o := fetcher.ImportOptions{
@@ -463,10 +463,6 @@ Example:
 	}
 }
 
-func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "only print what would be done"}
-}
-
 // updateFlags returns the flags of update, which lektor-fetch also takes without a command.
 func updateFlags() []cli.Flag {
 	return []cli.Flag{
@@ -477,7 +473,7 @@ func updateFlags() []cli.Flag {
 			Usage: "print the progress and the summary to standard output, for other programs"},
 		&cli.BoolFlag{Name: "fulltext",
 			Usage: "also fetch the full text of unread entries that were delivered without it"},
-		dryRunFlag(),
+		cmdline.DryRunFlag(),
 	}
 }
 

@@ -54,7 +54,7 @@ func reader(name, usage, args, description string) *cli.Command {
 		Name: name, Usage: usage, ArgsUsage: args, Description: description,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "yes", Usage: "take over the commands of exec: and filter: without asking"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print what would be done"},
+			cmdline.DryRunFlag(),
 		},
 		Action: cmdline.Run(importer.Import, "", func(f *cmdline.Flags) importer.Options {
 			return importer.Options{

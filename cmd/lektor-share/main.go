@@ -51,16 +51,8 @@ func fetching(f *cmdline.Flags) app.Common {
 	return o
 }
 
-func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print what would be done"}
-}
-
 func yesFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "yes", Usage: "apply all deletions and share all losses, even of most of what is here"}
-}
-
-func rawFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"}
 }
 
 func initCommand() *cli.Command {
@@ -105,7 +97,7 @@ func syncCommand() *cli.Command {
 
    lektor-fetch; lektor-share sync -q`,
 		Flags: append([]cli.Flag{
-			yesFlag(), dryRunFlag(),
+			yesFlag(), cmdline.DryRunFlag(),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
 		}, fetchcmd.FetchFlags(maxBytes)...),
 		Action: cmdline.Run(app.Sync, "", func(f *cmdline.Flags) app.SyncOptions {
@@ -123,7 +115,7 @@ func applyCommand() *cli.Command {
 
    lektor-fetch; lektor-share apply; lektor-view ls`,
 		Flags: []cli.Flag{
-			yesFlag(), dryRunFlag(),
+			yesFlag(), cmdline.DryRunFlag(),
 			&cli.StringSliceFlag{Name: "allow",
 				Usage: "subscribe to feeds of peers in the private network `PREFIX`; may be repeated"},
 		},
@@ -140,7 +132,7 @@ func statusCommand() *cli.Command {
 		Name:  "status",
 		Usage: "print the peers, the number of waiting items, and the feeds that are not shared",
 		Flags: []cli.Flag{
-			cmdline.OutputFlag("print the peers in `FORMAT`: tsv, json, a field or a template"), rawFlag(),
+			cmdline.OutputFlag("print the peers in `FORMAT`: tsv, json, a field or a template"), cmdline.RawFlag(),
 		},
 		Action: cmdline.Run(app.Status, "", func(f *cmdline.Flags) app.StatusOptions {
 			return app.StatusOptions{Common: common(f), Print: f.Printing()}
@@ -158,7 +150,7 @@ func peerCommand() *cli.Command {
    lektor-share peer add phone https://dav.example.com/lektor/phone-0a7903db47fb0ae8
    lektor-share peer ls`,
 		Flags: []cli.Flag{
-			cmdline.OutputFlag("print `FORMAT`: tsv, json, a field or a template"), rawFlag(),
+			cmdline.OutputFlag("print `FORMAT`: tsv, json, a field or a template"), cmdline.RawFlag(),
 		},
 		Action: cmdline.Run(app.Peer, "", func(f *cmdline.Flags) app.PeerOptions {
 			return app.PeerOptions{Common: common(f), Words: f.Words(), Print: f.Printing()}
@@ -171,7 +163,7 @@ func conflictsCommand() *cli.Command {
 		Name:  "conflicts",
 		Usage: "list changes that two machines made at once",
 		Flags: []cli.Flag{
-			cmdline.OutputFlag("print `FORMAT`: tsv (the default), json, a field or a template"), rawFlag(),
+			cmdline.OutputFlag("print `FORMAT`: tsv (the default), json, a field or a template"), cmdline.RawFlag(),
 		},
 		Action: cmdline.Run(app.Conflicts, "", func(f *cmdline.Flags) app.ConflictsOptions {
 			return app.ConflictsOptions{Common: common(f), Print: f.Printing()}
@@ -191,7 +183,7 @@ input, one a line. If several peers lost, theirs needs the PEER.
    lektor-share conflicts -o item | lektor-share resolve - ours`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Usage: "settle all conflicts"},
-			dryRunFlag(),
+			cmdline.DryRunFlag(),
 		},
 		Action: cmdline.Run(app.Resolve, "an item", func(f *cmdline.Flags) app.ResolveOptions {
 			o := app.ResolveOptions{Common: common(f), All: f.Bool("all"), DryRun: f.Bool("dry-run")}

@@ -170,10 +170,7 @@ func (r *Runner) editable() (shown []editLine, text []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("the list would not be whole: %w", err)
 	}
-	slices.SortFunc(subs, func(a, b *subscriptions.Subscription) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())),
-			strings.Compare(a.URL, b.URL))
-	})
+	slices.SortFunc(subs, (*subscriptions.Subscription).Compare)
 	b := bytes.NewBufferString(editHelp)
 	urls := map[string]bool{}
 	for _, sub := range subs {

@@ -2,7 +2,6 @@ package fetcher
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,10 +106,7 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 			unread[ref.Feed]++
 		}
 	}
-	slices.SortStableFunc(subs, func(a, b *subscriptions.Subscription) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Title()), strings.ToLower(b.Title())),
-			strings.Compare(a.URL, b.URL))
-	})
+	slices.SortStableFunc(subs, (*subscriptions.Subscription).Compare)
 	var shown []*listed
 	for _, sub := range subs {
 		if o.Broken && sub.Error == "" || !settings.InCategory(sub.Categories, o.Category) {

@@ -16,6 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/protocol/opml"
 	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -156,10 +157,7 @@ const maxTitle = 2 << 10
 
 // markContent returns the content of a mark.
 func markContent(id string, flag byte, m *entryText) []byte {
-	title := feedurl.RedactText(cmp.Or(strings.TrimSpace(m.title), m.id))
-	if len(title) > maxTitle {
-		title = strings.ToValidUTF8(title[:maxTitle], "") + "…"
-	}
+	title := humanize.Cut(feedurl.RedactText(cmp.Or(strings.TrimSpace(m.title), m.id)), maxTitle)
 	b := []byte("<item>")
 	child := func(name, text string) {
 		if text = feedsync.Text(text); text == "" {

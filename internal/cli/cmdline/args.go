@@ -68,6 +68,16 @@ func NulFlag() cli.Flag {
 // Nul returns the value of [NulFlag].
 func Nul(c *cli.Context) bool { return c.Bool("null") }
 
+// RawFlag returns the flag --raw of commands that print text of feeds; see [Flags.Printing].
+func RawFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"}
+}
+
+// DryRunFlag returns the flag --dry-run.
+func DryRunFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print what would be done"}
+}
+
 // numbers is the marker that [NumericArgs] adds to a command's flags.
 type numbers struct{ cli.StringFlag }
 

@@ -54,6 +54,12 @@ func (s *Subscription) Title() string {
 	return cmp.Or(strings.TrimSpace(s.Alias), strings.TrimSpace(s.Name), s.ID)
 }
 
+// Compare orders subscriptions by title, without case, and then by URL.
+func (s *Subscription) Compare(t *Subscription) int {
+	return cmp.Or(strings.Compare(strings.ToLower(s.Title()), strings.ToLower(t.Title())),
+		strings.Compare(s.URL, t.URL))
+}
+
 // AddOptions are the options of [Add].
 type AddOptions struct {
 	// Unsynced leaves the feed pending until the caller calls [Finish], once for many feeds.

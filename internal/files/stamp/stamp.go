@@ -4,6 +4,7 @@ package stamp
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -156,10 +157,5 @@ func (b *Reading) End() []Stamp {
 
 // Whole reports whether nothing changed during a reading that returned these stamps.
 func Whole(kept []Stamp) bool {
-	for _, s := range kept {
-		if s == "" {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(kept, "")
 }

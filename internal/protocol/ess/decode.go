@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 const (
@@ -461,8 +463,5 @@ func number(f []byte) (n int64, ok, huge bool) {
 
 // excerpt returns the beginning of a field for a message.
 func excerpt(f []byte) string {
-	if len(f) > 60 {
-		f = append(bytes.Clone(f[:60]), "…"...)
-	}
-	return strings.ToValidUTF8(string(f), "\uFFFD")
+	return humanize.Cut(strings.ToValidUTF8(string(f), "\uFFFD"), 60)
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
@@ -321,9 +321,5 @@ func Attr(s string) string { return xmltext.Attr(s) }
 
 // brief shortens a text from a document for a message.
 func brief[S string | []byte](s S) string {
-	const limit = 60
-	if len(s) <= limit && utf8.ValidString(string(s)) {
-		return string(s)
-	}
-	return strings.ToValidUTF8(string(s[:min(len(s), limit)]), "") + "…"
+	return humanize.Cut(strings.ToValidUTF8(string(s), "…"), 60)
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // Values are the parameters of a request.
@@ -113,13 +115,7 @@ func ParseList(stream string, v Values, most int) (List, error) {
 }
 
 // brief cuts a text that a client sent, for a message.
-func brief(s string) string {
-	const most = 100
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func brief(s string) string { return humanize.Cut(s, 100) }
 
 // count returns the number of items that a client wants, at most most.
 func count(n string, most int) int {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // IsHTTP reports whether a URL is http or https. Only these may come from others; file: and exec:
@@ -123,11 +125,7 @@ func SameOriginURL(a, b *url.URL) bool {
 // Brief shortens a URL, or another untrusted word, for a message. A URL may be as long as a
 // header, and would hide the rest of the message.
 func Brief(s string) string {
-	const most = 400
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return humanize.Cut(s, 400)
 }
 
 // Display returns u for messages and logs, without user name and password.

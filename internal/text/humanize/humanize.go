@@ -1,4 +1,5 @@
-// Package humanize parses and formats numbers with units: intervals, times, bytes, and counts.
+// Package humanize parses and formats numbers with units: intervals, times, bytes, and counts. It
+// also shortens texts.
 package humanize
 
 import (
@@ -42,6 +43,14 @@ func Bytes(n int64) string {
 		return fmt.Sprintf("%s MB", Group(n/1e6))
 	}
 	return fmt.Sprintf("%s GB", Group(n/1e9))
+}
+
+// Cut shortens a text to its first bytes, at most most, and an ellipsis.
+func Cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // ParseInterval parses a time between fetches: a number of seconds, or numbers with units (w, d,

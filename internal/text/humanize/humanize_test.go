@@ -47,3 +47,17 @@ func TestParseSize(t *testing.T) {
 		}
 	}
 }
+
+func TestCut(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"", 4, ""}, {"four", 4, "four"}, {"fives", 4, "five…"}, {"aéo", 2, "a…"}, {"aéo", 3, "aé…"},
+	} {
+		if got := Cut(tt.text, tt.most); got != tt.want {
+			t.Errorf("Cut(%q, %d) = %q, want %q", tt.text, tt.most, got, tt.want)
+		}
+	}
+}
