@@ -199,7 +199,7 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 		}
 		b.warnings = append(b.warnings, warning...)
 	}
-	data, err := io.ReadAll(&bigReader{r: d, x: x})
+	data, err := gather(&bigReader{r: d, x: x})
 	b.data, b.wire = data, wire.n
 	if err == nil && int64(len(data)) > maxDecoded {
 		err = tooBig // without a coding, no stage checks MaxDecoded
@@ -311,4 +311,30 @@ func (b *bigReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	b.n += n
 	return n, err
+}
+
+// gather is [io.ReadAll] for a reader with limits. It collects chunks and joins them only if no
+// limit was exceeded, so a refused body is never copied.
+func gather(r io.Reader) ([]byte, error) {
+	const first, last = 16 << 10, 1 << 20 // sizes of chunks
+	var chunks [][]byte
+	for size := first; ; size = min(2*size, last) {
+		chunk := make([]byte, 0, size)
+		var err error
+		for err == nil && len(chunk) < size {
+			var n int
+			n, err = r.Read(chunk[len(chunk):size])
+			chunk = chunk[:len(chunk)+n]
+		}
+		chunks = append(chunks, chunk)
+		switch {
+		case err == nil:
+			continue
+		case err == io.EOF:
+			err = nil
+		case errors.As(err, new(*httpmsg.LimitError)):
+			return nil, err
+		}
+		return bytes.Join(chunks, nil), err
+	}
 }
