@@ -238,7 +238,7 @@ func TestBombMemory(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			err := getErr(t, c, s.URL)
 			runtime.ReadMemStats(&after)
-			if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 80 {
+			if n := (after.TotalAlloc - before.TotalAlloc) >> 20; n > 64 {
 				t.Errorf("%d MiB were allocated for %v", n, err)
 			}
 		})
