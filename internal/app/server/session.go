@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -60,19 +59,6 @@ func (s *Server) Open(w http.ResponseWriter, r *http.Request, token string) (*Vi
 	}
 	v.all, v.Store.Index = true, c.lib.index
 	return v, nil
-}
-
-// In yields the entries of a stream with keys from a first one on and less than another, 0 for no limit: the last
-// one first, or the other way around if rising is set.
-func (v *View) In(s greader.Stream, from, before greader.ID, rising bool) iter.Seq[Entry] {
-	in := v.has(s)
-	return func(yield func(Entry) bool) {
-		for e := range within(v.Only(v.mayHave(s)), from, before, rising) {
-			if in(e.Entry) && !yield(e) {
-				return
-			}
-		}
-	}
 }
 
 // FeedsIn returns the feeds of a stream, all if it is neither a folder nor a feed.
@@ -137,16 +123,16 @@ func (v *View) TakeBack(span undo.Span) (done Done, err error) {
 		return done, err
 	}
 	done.Span = v.moving(func(m *undo.Mover, moved map[string]bool) {
-		for i := len(c.Moves) - 1; i >= 0 && err == nil; i-- {
-			from, to := c.Moves[i].From, c.Moves[i].To
-			set, unset := without(from.Flags(), to.Flags()), without(to.Flags(), from.Flags())
-			moved[to.Feed] = true
-			_, failed := m.SetFlags(to, set, unset)
+		for _, move := range slices.Backward(c.Moves) {
+			set, unset := move.Back()
+			moved[move.To.Feed] = true
+			_, failed := m.SetFlags(move.To, set, unset)
 			switch {
 			case failed == nil:
 				done.Count++
 			case !errors.Is(failed, fs.ErrNotExist) && !undo.Removed(failed):
 				err = failed
+				return
 			}
 		}
 	})
@@ -169,16 +155,6 @@ func (v *View) TakeBack(span undo.Span) (done Done, err error) {
 		return nil
 	})
 	return done, err
-}
-
-// without returns the letters of a text that another one does not have.
-func without(text, other string) string {
-	return strings.Map(func(c rune) rune {
-		if strings.ContainsRune(other, c) {
-			return -1
-		}
-		return c
-	}, text)
 }
 
 // Subscribe subscribes to a feed, or to that of a page, as quickadd does. The change has no count if it was

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -41,10 +42,10 @@ func (c *request) currentView() (*View, error) {
 
 // each calls f for the entries of a list. It returns the continuation, 0 if there are no more.
 func (v *View) each(l greader.List, f func(Entry)) (next greader.ID) {
-	wanted := v.selects(l)
+	some, none := v.hasAny(l.Include), v.hasAny(l.Exclude)
 	n := 0
-	for e := range within(v.Only(v.mayHave(l.Stream)), l.From, l.Before, l.Oldest) {
-		if !wanted(e.Entry) {
+	for e := range v.In(l.Stream, l.From, l.Before, l.Oldest) {
+		if len(l.Include) > 0 && !some(e.Entry) || none(e.Entry) {
 			continue
 		}
 		if n == l.Count {
@@ -56,11 +57,16 @@ func (v *View) each(l greader.List, f func(Entry)) (next greader.ID) {
 	return 0
 }
 
-// selects returns a function that reports whether a list has an entry.
-func (v *View) selects(l greader.List) func(catalog.Entry) bool {
-	in, some, none := v.has(l.Stream), v.hasAny(l.Include), v.hasAny(l.Exclude)
-	return func(e catalog.Entry) bool {
-		return in(e) && (len(l.Include) == 0 || some(e)) && !none(e)
+// In yields the entries of a stream with keys from a first one on and less than another, 0 for no limit: the last
+// one first, or the other way around if rising is set.
+func (v *View) In(s greader.Stream, from, before greader.ID, rising bool) iter.Seq[Entry] {
+	in := v.has(s)
+	return func(yield func(Entry) bool) {
+		for e := range within(v.Only(v.mayHave(s)), from, before, rising) {
+			if in(e.Entry) && !yield(e) {
+				return
+			}
+		}
 	}
 }
 

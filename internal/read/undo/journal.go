@@ -341,6 +341,22 @@ type Move struct {
 	To   lektordir.Ref // zero if the entry was removed
 }
 
+// Back returns the flags to set and to clear that take back the move of an entry that was not removed.
+func (m Move) Back() (set, unset string) {
+	from, to := m.From.Flags(), m.To.Flags()
+	return without(from, to), without(to, from)
+}
+
+// without returns the letters of a that are not in b.
+func without(a, b string) string {
+	return strings.Map(func(c rune) rune {
+		if strings.ContainsRune(b, c) {
+			return -1
+		}
+		return c
+	}, a)
+}
+
 // Contents is the text of a journal, parsed.
 type Contents struct {
 	Command string

@@ -255,7 +255,7 @@ func (u *undoing) move(ctx context.Context, m undo.Move, dryRun bool) (to lektor
 		}
 		return m.From, false, nil // the command was killed before it removed the entry
 	}
-	set, unset := without(m.From.Flags(), m.To.Flags()), without(m.To.Flags(), m.From.Flags())
+	set, unset := m.Back()
 	if to, err = m.To.WithFlags(set, unset); err != nil {
 		u.skip("%s: %v", m.To.Path(), err)
 		return m.To, false, nil
@@ -311,14 +311,4 @@ func (u *undoing) where(ctx context.Context, ref lektordir.Ref) (now lektordir.R
 	}
 	now, found = feed[ref.Unique]
 	return now, found, nil
-}
-
-// without returns the letters of a that are not in b.
-func without(a, b string) string {
-	return strings.Map(func(c rune) rune {
-		if strings.ContainsRune(b, c) {
-			return -1
-		}
-		return c
-	}, a)
 }
