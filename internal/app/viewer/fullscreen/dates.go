@@ -14,12 +14,9 @@ import (
 
 // Learn reads the dates of entries that are not known. If these are many, or most of the entries, it
 // first updates the index, and takes dates from it. It makes an index if there is none and the
-// lektor-dir is large. Without entries it takes all dates from the index as that is.
+// lektor-dir is large.
 func (l *entries) Learn(ctx context.Context, entries []catalog.Entry,
 	progress func(what string, done, total int)) error {
-	if len(entries) == 0 {
-		return l.learnIndexed(ctx)
-	}
 	missing := l.undated(entries)
 	if len(missing) > min(datesSoon, len(entries)/2) {
 		x := l.index()
@@ -46,6 +43,9 @@ func (l *entries) Learn(ctx context.Context, entries []catalog.Entry,
 	}
 	return nil
 }
+
+// TakeDates takes all dates from the index as that is. Learn reads those that are missing then.
+func (l *feeds) TakeDates(ctx context.Context) { _ = l.learnIndexed(ctx) }
 
 // learnIndexed takes all dates from the index.
 func (l *access) learnIndexed(ctx context.Context) error {

@@ -38,7 +38,7 @@ type access struct {
 
 // The parts of the disk, each for the part of the screen of that interface.
 type (
-	// feeds is a [tree.Disk] with the Learn of entries.
+	// feeds is a [tree.Disk].
 	feeds struct {
 		*access
 		names  *catalog.Catalog

@@ -140,6 +140,7 @@ func (d *memory) List(ctx context.Context) (map[string][]lektordir.Ref, error) {
 }
 
 func (d *memory) Overview(context.Context, int) (*tree.Overview, error) { return nil, nil }
+func (d *memory) TakeDates(context.Context)                             {}
 func (d *memory) Learn(context.Context, []catalog.Entry, func(string, int, int)) error {
 	return nil
 }
@@ -741,9 +742,6 @@ func (d studious) Dates(ctx context.Context, entries []catalog.Entry) ([]list.Da
 }
 
 func (d studious) Learn(ctx context.Context, entries []catalog.Entry, progress func(string, int, int)) error {
-	if entries == nil {
-		return nil
-	}
 	progress("indexing", 7, len(entries))
 	select {
 	case <-d.learnt:

@@ -284,6 +284,19 @@ func (l *List) Incomplete() part.Effects { return l.Say("the list is not complet
 // Pause is the least time between two messages about progress.
 const Pause = 100 * time.Millisecond
 
+// paced returns a function that reports whether progress is to be shown again.
+func paced() (due func() bool) {
+	var last time.Time
+	return func() bool {
+		now := time.Now()
+		if now.Sub(last) <= Pause {
+			return false
+		}
+		last = now
+		return true
+	}
+}
+
 // Begin returns the command that makes the requested list, nil if there is no request, a
 // list is being made, or the entries are not listed yet.
 func (l *List) Begin() tea.Cmd {
@@ -296,10 +309,9 @@ func (l *List) Begin() tea.Cmd {
 	}
 	w := Work{Spec: l.Spec, Disk: l.Disk, Snapshot: l.Tree.Snapshot, ReadHere: maps.Clone(l.ReadHere),
 		Old: l.Sorted}
-	var sent time.Time
+	due := paced()
 	w.progress = func(done, total int) {
-		if now := time.Now(); now.Sub(sent) > Pause {
-			sent = now
+		if due() {
 			l.report(l.Trf("sorting by %s: %d of %d", w.By, done, total))
 		}
 		if done == total {
@@ -389,10 +401,9 @@ func (l *List) learn(items []*Item) tea.Cmd {
 		for i, it := range items {
 			entries[i] = it.Entry
 		}
-		var sent time.Time
+		due := paced()
 		err := l.Disk.Learn(l.Ctx, entries, func(what string, done, total int) {
-			if now := time.Now(); now.Sub(sent) > Pause {
-				sent = now
+			if due() {
 				l.report(l.Trf("%s: %d of %d", l.Tr(what), done, total))
 			}
 		})

@@ -78,8 +78,6 @@ type (
 	// Menu opens a menu, and CloseMenu closes it.
 	Menu      struct{ *Lines }
 	CloseMenu struct{}
-	// Quiet ignores the keys of the same burst, which were typed before the user saw what has changed.
-	Quiet struct{}
 	// Task is work with progress in the last line. Do returns a message for the user.
 	Task struct {
 		Name   string
@@ -99,8 +97,6 @@ type (
 		Wait bool
 		Then func(err error) Effects // if nil, an error is shown
 	}
-	// Focus moves the focus.
-	Focus struct{ keys.Pane }
 	// Moved has the new names of entries whose flags have changed.
 	Moved struct{ Refs []lektordir.Ref }
 	// Download saves enclosures of an entry below a directory, "" for the remembered one.
@@ -213,6 +209,3 @@ func (e *Env) Result(message string, err error) Effects {
 
 // Background returns the effect of work in the background that returns effects.
 func Background(f func() Effects) Effects { return Effects{Run(func() tea.Msg { return f() })} }
-
-// Later returns a message of work in the background, whose effects f returns on the UI goroutine.
-func Later(f func() Effects) Effects { return Effects{Then(f)} }

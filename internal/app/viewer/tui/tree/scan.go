@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"context"
 	"maps"
 	"time"
 
@@ -98,7 +97,10 @@ func (t *Tree) Begin(listTook time.Duration) tea.Cmd {
 		var s *Snapshot
 		var work workers.Group
 		if old != nil && old.Partial {
-			work.Go(func() error { return takeDates(ctx, d) })
+			work.Go(func() error {
+				d.TakeDates(ctx)
+				return nil
+			})
 		}
 		work.Go(func() error {
 			names, err := d.Now(ctx, read)
@@ -113,18 +115,11 @@ func (t *Tree) Begin(listTook time.Duration) tea.Cmd {
 			s.Scan = id
 		}
 		if old == nil && s != nil && !s.Partial {
-			_ = takeDates(ctx, d)
+			d.TakeDates(ctx)
 		}
 		took := time.Since(began) + listTook
 		return part.Then(func() part.Effects { return t.take(s, r, took, err) })
 	}
-}
-
-// takeDates takes the dates that the index has, so that the entries of the overview keep their places in
-// the first list.
-func takeDates(ctx context.Context, d Disk) error {
-	_ = d.Learn(ctx, nil, func(string, int, int) {})
-	return nil
 }
 
 // take shows a snapshot. After an error, what could be read is shown, and the scan is repeated after t.retry.

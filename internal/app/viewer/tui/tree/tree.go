@@ -28,9 +28,9 @@ type Disk interface {
 	Overview(ctx context.Context, newest int) (*Overview, error)
 	// Saved returns the saved queries.
 	Saved(ctx context.Context) ([]Saved, error)
-	// Learn reads the dates of entries, however long this takes, so that later calls of Dates
-	// return them at once. It may also update the index, and calls progress repeatedly.
-	Learn(ctx context.Context, entries []catalog.Entry, progress func(what string, done, total int)) error
+	// TakeDates takes the dates that the index has, so that the entries of the overview keep their places in the
+	// first list.
+	TakeDates(ctx context.Context)
 }
 
 // Saved is a saved query. Err is not nil if the query is invalid.
