@@ -48,10 +48,8 @@ func (r *Record) SetSaved(url, path string) error {
 	if err := atomicfile.NoLinks(r.s.Dir.Path(), "etc/view", savedFiles); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(r.s.Dir.Join(savedFiles), 0o777); err != nil {
-		return err
-	}
-	return atomicfile.WriteUnsynced(r.s.Dir.Join(savedFiles, r.FileID(url)), []byte(path+"\n"))
+	record := r.s.Dir.Join(savedFiles, r.FileID(url))
+	return atomicfile.InDir(record, func() error { return atomicfile.WriteUnsynced(record, []byte(path+"\n")) })
 }
 
 // Kept returns the file that was saved from a URL, nil if there is none, it is too large, or it has another
