@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,21 +175,11 @@ func multipart(pairs ...string) string {
 // flags returns the places of all entries: by the second of delivery, new or the flags.
 func (f *fixture) flags() string {
 	f.t.Helper()
-	entries, err := testdir.Entries(f.Path)
+	places, err := testdir.Places(f.Path)
 	if err != nil {
 		f.t.Error(err)
 	}
-	var list []string
-	for _, e := range entries {
-		second, _, _ := strings.Cut(e.Unique, ".")
-		place := e.Place
-		if place == "cur" {
-			place = strings.TrimPrefix(e.Flags, "2,")
-		}
-		list = append(list, second+":"+place)
-	}
-	slices.Sort(list)
-	return strings.Join(list, " ")
+	return places
 }
 
 // file returns the text of a file of a feed, "" if there is none.

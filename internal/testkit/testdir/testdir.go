@@ -155,6 +155,23 @@ func Entries(dir string) ([]*Entry, error) {
 	return all, errors.Join(bad...)
 }
 
+// Places returns where the entries of a lektor-dir are, in one line: for each the second of its delivery, and new or
+// the flags. The error is that of [Entries].
+func Places(dir string) (string, error) {
+	entries, err := Entries(dir)
+	var list []string
+	for _, e := range entries {
+		second, _, _ := strings.Cut(e.Unique, ".")
+		place := e.Place
+		if place == "cur" {
+			place = strings.TrimPrefix(e.Flags, "2,")
+		}
+		list = append(list, second+":"+place)
+	}
+	slices.Sort(list)
+	return strings.Join(list, " "), err
+}
+
 // Files reads the files below a directory, by their relative paths. The text of a symbolic link
 // is its target.
 func Files(dir string) (map[string]string, error) {

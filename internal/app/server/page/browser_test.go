@@ -19,6 +19,12 @@ func atPage(b *browser.Tab, title string) {
 	b.Await(fmt.Sprintf("document.readyState == 'complete' && document.title.startsWith(%q)", title))
 }
 
+// logIn logs in as ann, at the page of that.
+func logIn(b *browser.Tab) {
+	b.Eval("(document.querySelector('[name=name]').value = 'ann', document.querySelector('[name=password]').value = 'right')")
+	b.Loads(func() { b.Click(".login button") })
+}
+
 // waitFor waits until the entries have these places.
 func (f *fixture) waitFor(want string) {
 	f.t.Helper()
@@ -46,8 +52,7 @@ func TestInABrowser(t *testing.T) {
 			b.Window(tc.width, 700, tc.dark, tc.scripts)
 			b.Open(f.base)
 			atPage(b, "Log in")
-			b.Eval("(document.querySelector('[name=name]').value = 'ann', document.querySelector('[name=password]').value = 'right')")
-			b.Loads(func() { b.Click(".login button") })
+			logIn(b)
 			atPage(b, "Unread (6)")
 			if tc.scripts {
 				f.readByKeys(b)
@@ -173,8 +178,7 @@ func TestOtherSiteInABrowser(t *testing.T) {
 	defer evil.Close()
 	b := browser.Start(t)
 	b.Open(f.base + "login")
-	b.Eval("(document.querySelector('[name=name]').value = 'ann', document.querySelector('[name=password]').value = 'right')")
-	b.Loads(func() { b.Click(".login button") })
+	logIn(b)
 	// Another host, so that the browser takes it for another site.
 	b.Open(strings.Replace(evil.URL, "127.0.0.1", "localhost", 1))
 	b.Loads(func() { b.Eval("document.forms[0].submit()") })

@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,24 +171,14 @@ func (f *fixture) at() string { return strings.TrimPrefix(f.seen.Request.URL.Str
 // flags returns the places of all entries: by the second of delivery, new or the flags.
 func (f *fixture) flags() string {
 	f.t.Helper()
-	entries, err := testdir.Entries(f.Path)
+	places, err := testdir.Places(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "an entry is being renamed"
 	}
 	if err != nil {
 		f.t.Error(err)
 	}
-	var list []string
-	for _, e := range entries {
-		second, _, _ := strings.Cut(e.Unique, ".")
-		place := e.Place
-		if place == "cur" {
-			place = strings.TrimPrefix(e.Flags, "2,")
-		}
-		list = append(list, second+":"+place)
-	}
-	slices.Sort(list)
-	return strings.Join(list, " ")
+	return places
 }
 
 // field returns the value of the first field of a form, or of an attribute, that a page has with a name.

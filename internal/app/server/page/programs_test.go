@@ -28,8 +28,7 @@ func TestTenInABrowser(t *testing.T) {
 	b := browser.Start(t)
 	b.Window(1000, 700, false, true)
 	b.Open(f.base + "login")
-	b.Eval("(document.querySelector('[name=name]').value = 'ann', document.querySelector('[name=password]').value = 'right')")
-	b.Loads(func() { b.Click(".login button") })
+	logIn(b)
 	atPage(b, "Unread (12)")
 	b.Press("j")
 	for i, key := range strings.Fields("o j n j n j n j n j") {
@@ -53,16 +52,11 @@ func TestTenInABrowser(t *testing.T) {
 		}
 		r.Header.Set("Authorization", "GoogleLogin auth=ann")
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		resp, err := (&http.Client{Timeout: time.Minute}).Do(r)
-		if err != nil {
-			t.Fatal(err)
+		text := f.do(r)
+		if f.seen.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s: %s", path, f.seen.Status, text)
 		}
-		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s, %v: %s", path, resp.Status, err, text)
-		}
-		return strings.TrimSpace(string(text))
+		return strings.TrimSpace(text)
 	}
 	token := call("token", nil)
 	call("mark-all-as-read", url.Values{"s": {"user/-/state/com.google/reading-list"}, "T": {token}})
