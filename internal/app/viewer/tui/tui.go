@@ -21,7 +21,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/files/workers"
@@ -98,7 +97,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 		t.EndedBy.Store(s)
 		cancel()
 	}
-	if d := work.NewRest(&m.work.Queue, &m.work.Tasks, o.Report).Drain(t.Signals, interrupt); d != nil {
+	if d := m.work.Drain(o.Report, t.Signals, interrupt); d != nil {
 		m.defect = d
 	}
 	cancel()
