@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/content/podcast"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
@@ -90,6 +91,11 @@ func publicElements(list lektordir.Elements) lektordir.Elements {
 		}
 	}
 	return list
+}
+
+// FeedFields returns the properties of a feed that only podcasts have, as they may be published.
+func FeedFields(f *lektordir.Feed) []podcast.Field {
+	return podcast.FeedFields(publicElements(f.Elements))
 }
 
 // Own is like [Public], but keeps the article. It is for output that only the user reads, for
