@@ -511,28 +511,27 @@ var columns = []column{
 		Get: func(r *Record) any { return r.Ref.Feed }}},
 	full("folder", 0, func(r *Record) any { return r.folders() }),
 	full("delivered", 0, func(r *Record) any { return r.Ref.Delivered() }),
-	sparse("fulltext", lektordir.FieldFullText,
-		func(r *Record) any { return r.Get(lektordir.FieldFullText).FullText.URL }),
-	sparse("updated", lektordir.FieldUpdated, func(r *Record) any { return r.Get(lektordir.FieldUpdated).Updated }),
-	sparse("comments", lektordir.FieldComments, func(r *Record) any { return r.Get(lektordir.FieldComments).Comments }),
-	sparse("image", lektordir.FieldImage, func(r *Record) any { return r.Get(lektordir.FieldImage).Image }),
-	sparse("language", lektordir.FieldLanguage, func(r *Record) any { return r.Get(lektordir.FieldLanguage).Language }),
-	sparse("contributors", lektordir.FieldContributors,
-		func(r *Record) any { return r.Get(lektordir.FieldContributors).Contributors }),
-	sparse("source", lektordir.FieldSource, func(r *Record) any { return r.Get(lektordir.FieldSource).Source.Title }),
-	sparse("duration", lektordir.FieldDuration,
-		func(r *Record) any { return int(r.Get(lektordir.FieldDuration).Duration.Seconds()) }),
-	sparse("episode", lektordir.FieldEpisode, func(r *Record) any { return r.Get(lektordir.FieldEpisode).Episode }),
-	sparse("season", lektordir.FieldSeason, func(r *Record) any { return r.Get(lektordir.FieldSeason).Season }),
-	sparse("transcript", lektordir.FieldElements, func(r *Record) any { return r.urls(lektordir.Transcript) }),
-	sparse("chapters", lektordir.FieldElements, func(r *Record) any { return r.urls(lektordir.Chapters) }),
-	sparse("inReplyTo", lektordir.FieldInReplyTo, func(r *Record) any {
-		var refs []string
-		for _, to := range r.InReplyTo() {
-			refs = append(refs, to.Ref)
-		}
-		return refs
-	}),
+	sparse("fulltext", lektordir.FieldFullText, func(e *lektordir.Entry) any { return e.FullText.URL }),
+	sparse("updated", lektordir.FieldUpdated, func(e *lektordir.Entry) any { return e.Updated }),
+	sparse("comments", lektordir.FieldComments, func(e *lektordir.Entry) any { return e.Comments }),
+	sparse("image", lektordir.FieldImage, func(e *lektordir.Entry) any { return e.Image }),
+	sparse("language", lektordir.FieldLanguage, func(e *lektordir.Entry) any { return e.Language }),
+	sparse("contributors", lektordir.FieldContributors, func(e *lektordir.Entry) any { return e.Contributors }),
+	sparse("source", lektordir.FieldSource, func(e *lektordir.Entry) any { return e.Source.Title }),
+	sparse("duration", lektordir.FieldDuration, func(e *lektordir.Entry) any { return int(e.Duration.Seconds()) }),
+	sparse("episode", lektordir.FieldEpisode, func(e *lektordir.Entry) any { return e.Episode }),
+	sparse("season", lektordir.FieldSeason, func(e *lektordir.Entry) any { return e.Season }),
+	sparse("transcript", lektordir.FieldElements,
+		func(e *lektordir.Entry) any { return urls(e, lektordir.Transcript) }),
+	sparse("chapters", lektordir.FieldElements, func(e *lektordir.Entry) any { return urls(e, lektordir.Chapters) }),
+	{lektordir.FieldInReplyTo, cmdline.Column[*Record]{Name: "inReplyTo", Extra: true, Full: true, Sparse: true,
+		Get: func(r *Record) any {
+			var refs []string
+			for _, to := range r.InReplyTo() {
+				refs = append(refs, to.Ref)
+			}
+			return refs
+		}}},
 	{lektordir.FieldSummary, cmdline.Column[*Record]{Name: "summary", Extra: true, Full: true, Text: true,
 		Get: func(r *Record) any { return r.Get(lektordir.FieldSummary).Summary }}},
 	{contentFields, cmdline.Column[*Record]{Name: "content", Extra: true, Full: true, Text: true,
@@ -540,9 +539,9 @@ var columns = []column{
 }
 
 // urls returns the URLs of the elements with a name.
-func (r *Record) urls(name string) (list []string) {
-	for e := range r.Get(lektordir.FieldElements).Elements.Named(name) {
-		list = append(list, e.Get("url"))
+func urls(e *lektordir.Entry, name string) (list []string) {
+	for x := range e.Elements.Named(name) {
+		list = append(list, x.Get("url"))
 	}
 	return list
 }
@@ -566,8 +565,8 @@ func full(name string, need lektordir.Fields, get func(*Record) any) column {
 	return c
 }
 
-func sparse(name string, need lektordir.Fields, get func(*Record) any) column {
-	c := full(name, need, get)
+func sparse(name string, need lektordir.Fields, get func(*lektordir.Entry) any) column {
+	c := full(name, need, func(r *Record) any { return get(r.Get(need)) })
 	c.Sparse = true
 	return c
 }
