@@ -486,8 +486,8 @@ func isWellFormed(s string) bool {
 	}
 }
 
-// rss writes the head of a feed, which may be a podcast.
-func (x *xmlWriter) rss(f *Feed, podcast bool) {
+// rss writes the head of a feed.
+func (x *xmlWriter) rss(f *Feed) {
 	x.w.WriteString(xml.Header)
 	x.open("rss", append([]string{"version", "2.0"}, x.declared...)...)
 	x.openWith("channel", f.Attributes)
@@ -505,7 +505,7 @@ func (x *xmlWriter) rss(f *Feed, podcast bool) {
 		x.text("category", name)
 	}
 	x.channelExtras(f)
-	if podcast {
+	if x.prefixes[vocab.ITunes.URI()] != "" { // it is a podcast
 		x.itunes(f.Authors, f.Image)
 	}
 	x.history(f)
