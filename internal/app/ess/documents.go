@@ -35,13 +35,13 @@ const maxDocument = 64 << 20
 var errTooLarge = fmt.Errorf("it is larger than %d MiB", maxDocument>>20)
 
 // readDocument reads a document from a path or URL, or from stdin for "-".
-func readDocument(ctx context.Context, client *fetch.Client, name string, in io.Reader) (*document, error) {
+func readDocument(ctx context.Context, client *fetch.Client, name string, s *cmdline.Streams) (*document, error) {
 	d := &document{name: name, origin: name}
 	var err error
 	switch {
 	case name == "-":
 		d.name, d.origin = "standard input", "standard input"
-		d.body, err = readAll(ctx, in)
+		d.body, err = s.ReadFile(ctx, "-", maxDocument)
 	case feedurl.IsHTTP(name):
 		var resp *httpmsg.Response
 		if resp, err = client.Get(ctx, &httpmsg.Request{URL: name}); err == nil {
@@ -79,14 +79,6 @@ func pathOf(url string) string {
 	return url
 }
 
-func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
-	b, err := cmdline.ReadAll(ctx, r, maxDocument)
-	if _, ok := errors.AsType[*cmdline.SizeError](err); ok {
-		return nil, errTooLarge
-	}
-	return b, err
-}
-
 // inDocument adds a document's name to an error that does not contain it.
 func inDocument(name string, err error) error {
 	if err == nil || strings.Contains(err.Error(), name) {
@@ -111,12 +103,12 @@ func (o DocumentOptions) each(ctx context.Context, s *cmdline.Streams, f func(*d
 	client := fetch.NewClient(o.Fetch)
 	defer client.Close()
 	for _, name := range names {
-		d, err := readDocument(ctx, client, name, s.In)
+		d, err := readDocument(ctx, client, name, s)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			s.Report.Print(inDocument(name, err))
+			s.Report.Print(inDocument(d.name, err))
 			continue
 		}
 		if err := f(d); err != nil {

@@ -114,11 +114,11 @@ func (p *topPass) read(ctx context.Context, names []string) {
 			p.file(ctx, name)
 			continue
 		}
-		d, err := readDocument(ctx, p.client, name, p.s.In)
+		d, err := readDocument(ctx, p.client, name, p.s)
 		if err == nil {
 			err = p.add(name, 0, d.body)
 		}
-		p.report(ctx, name, 0, err)
+		p.report(ctx, d.name, 0, err)
 	}
 }
 

@@ -139,45 +139,36 @@ var states = []choice{
 
 // things are the values of has:.
 var things = []choice{
-	{"enclosure", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Enclosures) > 0 },
-		false},
-	{"audio", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "audio") },
-		false},
-	{"video", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "video") },
-		false},
-	{"image", lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool { return encloses(e, "image") },
-		false},
-	{"title", lektordir.FieldTitle, func(_ *Subject,
-		e *lektordir.Entry) bool {
-		return strings.TrimSpace(e.Title) != ""
-	}, false},
-	{"author", lektordir.FieldAuthor, func(_ *Subject,
-		e *lektordir.Entry) bool {
-		return strings.TrimSpace(e.Author) != ""
-	}, false},
+	enclosing("enclosure", ""), enclosing("audio", "audio"), enclosing("video", "video"), enclosing("image", "image"),
+	filled("title", lektordir.FieldTitle, func(e *lektordir.Entry) string { return e.Title }),
+	filled("author", lektordir.FieldAuthor, func(e *lektordir.Entry) string { return e.Author }),
 	{"date", lektordir.FieldPubDate, func(_ *Subject, e *lektordir.Entry) bool { return !e.PubDate.IsZero() }, false},
-	{"link", lektordir.FieldLink | lektordir.FieldID,
-		func(_ *Subject, e *lektordir.Entry) bool { return e.URL() != "" }, false},
+	filled("link", lektordir.FieldLink|lektordir.FieldID, (*lektordir.Entry).URL),
 	{"category", lektordir.FieldCategories, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Categories) > 0 },
 		false},
 	{"folder", 0, func(s *Subject, _ *lektordir.Entry) bool { return len(s.folders()) > 0 }, false},
-	{"summary", lektordir.FieldSummary, func(_ *Subject,
-		e *lektordir.Entry) bool {
-		return strings.TrimSpace(e.Summary) != ""
-	}, false},
-	{"comments", lektordir.FieldComments, func(_ *Subject, e *lektordir.Entry) bool { return e.Comments != "" }, false},
-	{"transcript", lektordir.FieldElements, func(_ *Subject,
-		e *lektordir.Entry) bool {
-		return e.Elements.First(lektordir.Transcript).Name != ""
-	}, false},
-	{"chapters", lektordir.FieldElements, func(_ *Subject,
-		e *lektordir.Entry) bool {
-		return e.Elements.First(lektordir.Chapters).Name+e.Elements.First(lektordir.ChapterList).Name != ""
-	}, false},
-	{"content", lektordir.FieldContent, func(_ *Subject,
-		e *lektordir.Entry) bool {
-		return strings.TrimSpace(string(e.Content)) != ""
-	}, false},
+	filled("summary", lektordir.FieldSummary, func(e *lektordir.Entry) string { return e.Summary }),
+	filled("comments", lektordir.FieldComments, func(e *lektordir.Entry) string { return e.Comments }),
+	filled("transcript", lektordir.FieldElements,
+		func(e *lektordir.Entry) string { return e.Elements.First(lektordir.Transcript).Name }),
+	filled("chapters", lektordir.FieldElements, func(e *lektordir.Entry) string {
+		return e.Elements.First(lektordir.Chapters).Name + e.Elements.First(lektordir.ChapterList).Name
+	}),
+	filled("content", lektordir.FieldContent, func(e *lektordir.Entry) string { return string(e.Content) }),
+}
+
+// filled is the choice of entries of which a text is not blank.
+func filled(name string, need lektordir.Fields, text func(*lektordir.Entry) string) choice {
+	return choice{name, need,
+		func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(text(e)) != "" }, false}
+}
+
+// enclosing is the choice of entries that have an enclosure of a kind.
+func enclosing(name, kind string) choice {
+	return choice{name, lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool {
+		return slices.ContainsFunc(e.Enclosures,
+			func(enc lektordir.Enclosure) bool { return strings.HasPrefix(EnclosureType(enc), kind) })
+	}, false}
 }
 
 // sizes are the numbers from least to most.
@@ -211,12 +202,6 @@ func parseSizes(k key, text string) (sizes, bool) {
 		return sizes{n, last}, true
 	}
 	return sizes{}, false
-}
-
-// encloses reports whether an entry has an enclosure of a kind.
-func encloses(e *lektordir.Entry, kind string) bool {
-	return slices.ContainsFunc(e.Enclosures,
-		func(enc lektordir.Enclosure) bool { return strings.HasPrefix(EnclosureType(enc), kind) })
 }
 
 // EnclosureType returns the type of an enclosure. If the feed does not state it, it is guessed from the
