@@ -102,20 +102,21 @@ func (l *Look) Line(s string) error {
 	}
 	switch {
 	case words[0] == "theme" && len(words) == 2:
-		if !slices.Contains(Themes, words[1]) {
-			return fmt.Errorf("there is no theme %q; there are %s", words[1], strings.Join(Themes, ", "))
-		}
-		l.Theme = words[1]
+		return choose(&l.Theme, words, Themes)
 	case words[0] == "layout" && len(words) == 2:
-		if !slices.Contains(Layouts, words[1]) {
-			return fmt.Errorf("there is no layout %q; there are %s", words[1], strings.Join(Layouts, ", "))
-		}
-		l.Layout = words[1]
+		return choose(&l.Layout, words, Layouts)
 	case words[0] == "color" && len(words) > 2:
 		return l.own.parse(words[1:])
-	default:
-		return errors.New("a line is theme NAME, layout NAME or color ELEMENT STYLE")
 	}
+	return errors.New("a line is theme NAME, layout NAME or color ELEMENT STYLE")
+}
+
+// choose sets a choice to the second word of a line, if that is one of names.
+func choose(to *string, words, names []string) error {
+	if !slices.Contains(names, words[1]) {
+		return fmt.Errorf("there is no %s %q; there are %s", words[0], words[1], strings.Join(names, ", "))
+	}
+	*to = words[1]
 	return nil
 }
 
