@@ -83,22 +83,25 @@ func (l *pages) SaveEntry(ctx context.Context, ref lektordir.Ref, path string, r
 	if err != nil {
 		return err
 	}
-	var write func(w io.Writer) error
+	var args []string // of lektor-pages
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".txt":
-		write = func(w io.Writer) error {
-			text, err := l.Content(ctx, ref, "text")
-			if err == nil {
-				_, err = w.Write(text)
-			}
-			return err
-		}
 	case ".html", ".htm":
-		write = func(w io.Writer) error { return l.page(ctx, w, "digest", "--full", "--dir", l.dir.Path(), ref.Path()) }
+		args = []string{"digest", "--full"}
 	case ".eml":
-		write = func(w io.Writer) error { return l.page(ctx, w, "message", "--dir", l.dir.Path(), ref.Path()) }
+		args = []string{"message"}
 	default:
 		return fmt.Errorf("%s: the name must end in .txt, .html or .eml", path)
+	}
+	write := func(w io.Writer) error {
+		if args != nil {
+			return l.page(ctx, w, append(args, "--dir", l.dir.Path(), ref.Path())...)
+		}
+		text, err := l.Content(ctx, ref, "text")
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
 	}
 	if replace {
 		return atomicfile.Output(path, write)

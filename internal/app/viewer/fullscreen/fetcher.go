@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -44,7 +43,6 @@ func (l *changes) Fetcher(ctx context.Context, in string, args []string, line fu
 		}
 		line(strings.TrimSuffix(text, "\n"))
 	}
-	_, _ = io.Copy(io.Discard, lines)
 	err = cmd.Wait()
 	var all []string
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && !exit.Exited() {
