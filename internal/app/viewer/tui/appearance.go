@@ -22,25 +22,19 @@ type appearance struct {
 // themeSetting is the name of the theme in the settings of the screen.
 const themeSetting = "theme"
 
-// nameOf returns the word of an action, or the name after the present one. If there is no such name, it returns the
-// message about that.
-func (a *appearance) nameOf(g part.Given, names []string, now string) (name string, refusal part.Effects) {
-	name = names[cells.Wrap(slices.Index(names, now)+1, len(names))]
+// next uses and remembers the name in the word of an action, or the name after the present one.
+func (a *appearance) next(g part.Given, names []string, now string, use func(name string) part.Effects) part.Effects {
+	name := names[cells.Wrap(slices.Index(names, now)+1, len(names))]
 	if len(g.Words) > 0 {
 		name = g.Words[0]
 	}
 	if !slices.Contains(names, name) {
-		return "", a.Say("there is no %s %s; there are %s", g.Action, name, strings.Join(names, ", "))
+		return a.Say("there is no %s %s; there are %s", g.Action, name, strings.Join(names, ", "))
 	}
-	return name, nil
+	return append(use(name), part.Remember{Name: g.Action, Value: name})
 }
 
-// wider makes the pane with the focus larger.
-func (a *appearance) wider(g part.Given) part.Effects { return a.resize(max(g.Count, 1)) }
-
-// narrower makes the pane with the focus smaller.
-func (a *appearance) narrower(g part.Given) part.Effects { return a.resize(-max(g.Count, 1)) }
-
+// resize makes the pane with the focus larger by steps.
 func (a *appearance) resize(steps int) part.Effects {
 	size, ok := a.layout.resize(steps)
 	if !ok {
@@ -52,16 +46,13 @@ func (a *appearance) resize(steps int) part.Effects {
 // nextLayout changes to the layout that the word of the action names, or to the next.
 func (a *appearance) nextLayout(g part.Given) part.Effects {
 	y := a.layout
-	name, refusal := a.nameOf(g, cells.Layouts, y.shape.layout)
-	if refusal != nil {
-		return refusal
-	}
-	y.shape.layout, y.zoom = name, false
-	said := a.Say("layout: %s", name)
-	if kinds, _ := y.visible(); len(kinds) == 1 && y.width < oneColumn {
-		said = a.Say("layout: %s; this screen has room for one pane", name)
-	}
-	return append(said, part.Remember{Name: layoutSetting, Value: name})
+	return a.next(g, cells.Layouts, y.shape.layout, func(name string) part.Effects {
+		y.shape.layout, y.zoom = name, false
+		if kinds, _ := y.visible(); len(kinds) == 1 && y.width < oneColumn {
+			return a.Say("layout: %s; this screen has room for one pane", name)
+		}
+		return a.Say("layout: %s", name)
+	})
 }
 
 // nextTheme changes to the theme that the word of the action names, or to the next.
@@ -69,12 +60,10 @@ func (a *appearance) nextTheme(g part.Given) part.Effects {
 	if a.o.NoColor {
 		return a.Say("there are no themes without colours")
 	}
-	name, refusal := a.nameOf(g, cells.Themes, a.o.Look.Theme)
-	if refusal != nil {
-		return refusal
-	}
-	a.o.Look.Use(name, false)
-	return append(a.Say("theme: %s", name), part.Remember{Name: themeSetting, Value: name})
+	return a.next(g, cells.Themes, a.o.Look.Theme, func(name string) part.Effects {
+		a.o.Look.Use(name, false)
+		return a.Say("theme: %s", name)
+	})
 }
 
 // typeLine adds a line to that of the look, until the reader ends.

@@ -186,14 +186,10 @@ func (p *painter) listTitle() string {
 		title += " /" + cells.Plain(l.Spec.Query)
 	}
 	if l.Total > 0 {
-		n := fmt.Sprint(l.Total)
-		switch {
-		case l.Uncounted:
-			n = ""
-		case l.Partial:
-			n = fmt.Sprint(l.Unread)
+		title += fmt.Sprintf("  %d/", l.At+1)
+		if l.Count > 0 {
+			title += fmt.Sprint(l.Count)
 		}
-		title += fmt.Sprintf("  %d/%s", l.At+1, n)
 	}
 	if !l.Complete {
 		title += " …"
@@ -319,50 +315,33 @@ func (p *painter) promptLine() string {
 	return text + "   " + p.look.Paint(cells.DimText, cells.Fit(cells.Plain(strings.Join(names, " ")), free))
 }
 
-// menuLines returns the lines of the open menu, each padded to the width of the screen.
+// menuLines returns the lines of the open menu, each padded to the width of the screen. If a menu breaks long lines,
+// they begin with the line n.Y, or with the next one from which that of the cursor is whole on the screen.
 func (p *painter) menuLines(n *part.Lines, height int) []string {
-	lines := []string{p.look.Paint(cells.TitleStyle, cells.Fit(" "+p.Tr(n.Title), p.width))}
-	if n.Wrap {
-		return append(lines, p.wrapped(n, height)...)
-	}
-	for i := n.Y; i < n.Y+height; i++ {
-		switch {
-		case i >= len(n.Text):
-			lines = append(lines, strings.Repeat(" ", p.width))
-		case n.Choose == nil:
-			lines = append(lines, cells.Fit(" "+n.Text[i], p.width))
-		case i == n.At:
-			lines = append(lines, p.look.Paint(cells.CursorHere, cells.Fit(cells.CursorMark(true)+n.Text[i], p.width)))
-		default:
-			lines = append(lines, cells.Fit(cells.CursorMark(false)+n.Text[i], p.width))
+	broken := func(i int) []string {
+		if n.Wrap {
+			return cells.BreakLines(n.Text[i], p.width-1)
 		}
+		return n.Text[i : i+1]
 	}
-	return lines
-}
-
-// wrapped returns the lines of a menu that breaks long lines: from the line n.Y, or from the next
-// one from which the line of the cursor is whole on the screen.
-func (p *painter) wrapped(n *part.Lines, height int) (rows []string) {
-	for i := min(n.At, len(n.Text)-1); i >= n.Y; i-- {
-		lines := cells.BreakLines(n.Text[i], p.width-1)
-		if i < n.At && len(lines)+len(rows) > height {
+	for i, rows := min(n.At, len(n.Text)-1), 0; n.Wrap && i >= n.Y; i-- {
+		if rows += len(broken(i)); i < n.At && rows > height {
 			n.Y = i + 1
-			break
 		}
-		rows = append(rows, lines...)
 	}
-	rows = nil
-	for i := n.Y; i < len(n.Text) && len(rows) < height; i++ {
-		for j, line := range cells.BreakLines(n.Text[i], p.width-1) {
-			line = cells.Fit(cells.CursorMark(i == n.At && j == 0)+line, p.width)
-			if i == n.At {
+	lines := []string{p.look.Paint(cells.TitleStyle, cells.Fit(" "+p.Tr(n.Title), p.width))}
+	for i := n.Y; i < len(n.Text) && len(lines) <= height; i++ {
+		here := n.Choose != nil && i == n.At
+		for j, line := range broken(i) {
+			line = cells.Fit(cells.CursorMark(here && j == 0)+line, p.width)
+			if here {
 				line = p.look.Paint(cells.CursorHere, line)
 			}
-			rows = append(rows, line)
+			lines = append(lines, line)
 		}
 	}
-	for len(rows) < height {
-		rows = append(rows, strings.Repeat(" ", p.width))
+	for len(lines) <= height {
+		lines = append(lines, strings.Repeat(" ", p.width))
 	}
-	return rows[:height]
+	return lines[:height+1]
 }

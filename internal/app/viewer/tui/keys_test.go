@@ -227,8 +227,8 @@ func TestManual(t *testing.T) {
 		}
 	}
 	for _, k := range keys.Named {
-		if !strings.Contains(text, "<"+k.File+">") && k.File[0] != 'f' {
-			t.Errorf("the manual does not have <%s>", k.File)
+		if !strings.Contains(text, "<"+k+">") && k[0] != 'f' {
+			t.Errorf("the manual does not have <%s>", k)
 		}
 	}
 }

@@ -80,15 +80,13 @@ func usualFeeds(width int) int { return max(16, min(width/4, 34)) }
 // visible returns the visible panes from left to right, and whether the last two are stacked. The
 // pane that has the focus is always visible.
 func (y *layout) visible() (kinds []keys.Pane, stacked bool) {
-	w, feeds := y.width, usualFeeds(y.width)
+	w, feeds, zoom := y.width, usualFeeds(y.width), y.zoom || y.single
 	three := []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane}
 	switch layout := y.shape.layout; {
-	case y.single:
-		return []keys.Pane{y.focus}, false
-	case !y.zoom && layout == cells.StackedLayout && w < oneColumn && y.lines() >= narrowLines &&
+	case !zoom && layout == cells.StackedLayout && w < oneColumn && y.lines() >= narrowLines &&
 		y.focus != keys.FeedsPane:
 		return three[1:], true
-	case y.zoom || w < oneColumn:
+	case zoom || w < oneColumn:
 		return []keys.Pane{y.focus}, false
 	case layout == cells.StackedLayout && y.lines() > 3*leastLines:
 		return three, true
@@ -163,9 +161,6 @@ func (y *layout) linesOf(kind keys.Pane) int {
 	return y.lines()
 }
 
-func (y *layout) halfPage() int { return max(1, y.linesOf(y.focus)/2) }
-func (y *layout) fullPage() int { return max(1, y.linesOf(y.focus)-1) }
-
 // textWidth returns the columns of the text of an entry, 0 if its pane is not visible.
 func (y *layout) textWidth() int {
 	for _, p := range y.panes() {
@@ -183,20 +178,13 @@ func (y *layout) resize(n int) (size int, ok bool) {
 	if len(kinds) == 1 {
 		return 0, false
 	}
-	of, sign := keys.ListPane, 1
-	switch {
-	case stacked && y.focus != keys.FeedsPane:
-		size = listLines
-		if y.focus == keys.PagePane {
-			sign = -1
-		}
-	case y.focus != kinds[len(kinds)-1]:
-		of = y.focus
-	default:
+	of, sign, step := y.focus, 1, 2
+	if of == kinds[len(kinds)-1] {
 		of, sign = kinds[len(kinds)-2], -1
 	}
-	if of == keys.ListPane && size != listLines {
-		size = listColumns
+	size = [...]int{keys.FeedsPane: feedsColumns, keys.ListPane: listColumns}[of]
+	if stacked && of == keys.ListPane {
+		size, step = listLines, 1
 	}
 	measure := func() int {
 		at := y.panes()[slices.Index(kinds, of)]
@@ -204,10 +192,6 @@ func (y *layout) resize(n int) (size int, ok bool) {
 			return at.height
 		}
 		return at.width
-	}
-	step := 2
-	if size == listLines {
-		step = 1
 	}
 	before := measure()
 	y.shape.size[size] = max(1, before+sign*n*step)

@@ -187,21 +187,17 @@ func (s *scene) nodeLine() (at cursorAt, known bool) {
 // shown while it is read again; of another one, nothing is known before it is complete.
 func (s *scene) entryLine(same bool) (at cursorAt, known bool) {
 	l := &s.list
-	e := l.Cursor
-	switch {
-	case l.Err != "":
+	if l.Err != "" {
 		return cursorAt{line: l.Err}, true
-	case e.Ref.Unique == "":
+	} else if l.Total == 0 {
 		return cursorAt{line: l.Empty}, l.Complete
-	case !e.Known || !l.Complete && !same && !l.Partial:
+	}
+	e := l.Entries[l.At-l.Top]
+	if !e.Known || !l.Complete && !same && !l.Partial {
 		return at, false
 	}
-	at.number = s.Trf("%d of %d", l.At+1, l.Total)
-	switch {
-	case l.Uncounted:
-		at.number = fmt.Sprint(l.At + 1)
-	case l.Partial:
-		at.number = s.Trf("%d of %d", l.At+1, l.Unread)
+	if at.number = fmt.Sprint(l.At + 1); l.Count > 0 {
+		at.number = s.Trf("%d of %d", l.At+1, l.Count)
 	}
 	parts := append(s.flags(e.Ref), strings.TrimSpace(e.Date), e.Title)
 	if e.Feed != "" && e.OtherFeedIn {

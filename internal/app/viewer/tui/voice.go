@@ -99,11 +99,12 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 	if late {
 		v.waits = false
 		if !v.pressed && s.prompt == nil && s.last.question == "" && s.menu == nil {
-			rest = v.late(s, rest)
+			v.late(s, rest)
+			rest = false
 		}
 	}
 	v.flush()
-	if v.waits || !rest && !v.news.any() && s.last.progress == v.said.progress {
+	if v.waits || !rest && v.news.n == 0 && s.last.progress == v.said.progress {
 		return nil
 	}
 	v.waits, v.pressed = true, false
@@ -135,6 +136,14 @@ func (v *voice) line(text string) {
 	}
 }
 
+// change says a text unless it was said last.
+func (v *voice) change(said *string, text string) {
+	if text != *said {
+		v.line(text)
+	}
+	*said = text
+}
+
 // all says everything that changed but arrivals and progress. It reports whether the place of
 // the user is still being read.
 func (v *voice) all(s *scene, key bool) (reading bool) {
@@ -142,20 +151,11 @@ func (v *voice) all(s *scene, key bool) (reading bool) {
 		return false
 	}
 	if s.last.question != "" {
-		if s.last.question != v.said.keys {
-			v.line(s.last.question)
-			v.said.keys = s.last.question
-		}
+		v.change(&v.said.keys, s.last.question)
 		return false
 	}
-	if s.last.status.Text != v.said.status {
-		v.line(s.last.status.Text)
-		v.said.status = s.last.status.Text
-	}
-	if s.last.typed != v.said.keys {
-		v.line(s.last.typed)
-		v.said.keys = s.last.typed
-	}
+	v.change(&v.said.status, s.last.status.Text)
+	v.change(&v.said.keys, s.last.typed)
 	if s.menu != nil {
 		v.menu(s, key)
 		return false
@@ -248,7 +248,7 @@ func (v *voice) page(p *pageScene, height int) {
 	s := &v.said
 	switch {
 	case p.Err != nil:
-		v.line(p.Err.Error())
+		v.change(&s.line, p.Err.Error())
 		return
 	case p.Key != s.page || p.FeedText != s.feedText:
 		s.page, s.feedText, s.text, s.match, s.from, s.to = p.Key, p.FeedText, p.Entry, page.Match{}, 0, 0
@@ -265,20 +265,15 @@ func (v *voice) page(p *pageScene, height int) {
 	v.lines(p.Lines, p.Y, height)
 }
 
-// late says that something is still being read, the progress of work, and arrivals. It reports
-// whether there is more to say later.
-func (v *voice) late(s *scene, reading bool) bool {
+// late says that something is still being read, the progress of work, and arrivals.
+func (v *voice) late(s *scene, reading bool) {
 	if reading {
 		v.line(s.Tr("reading…"))
 	}
-	if s.last.progress != v.said.progress {
-		v.line(s.last.progress)
-		v.said.progress = s.last.progress
-	}
+	v.change(&v.said.progress, s.last.progress)
 	if n := v.news.settled(); n > 0 {
 		v.line(s.Trf("%d new entries", n))
 	}
-	return false
 }
 
 // news counts entries that arrive.
@@ -304,8 +299,6 @@ func (n *news) count(s *tree.Snapshot) {
 	}
 	n.last = s
 }
-
-func (n *news) any() bool { return n.n > 0 }
 
 // settled returns the number of arrivals, and forgets them. It returns 0 if more have come since
 // the last call, so that a delivery is one line.
