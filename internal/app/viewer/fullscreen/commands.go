@@ -39,11 +39,15 @@ func (t *outputBuffer) streams() *cmdline.Streams {
 
 // text returns the messages as one line.
 func (t *outputBuffer) text() string {
-	var lines []string
-	for l := range strings.Lines(t.messages.String()) {
-		lines = append(lines, strings.TrimPrefix(strings.TrimSpace(l), "lektor-view: "))
+	return strings.Join(linesOf(&t.messages, "lektor-view: "), "; ")
+}
+
+// linesOf returns messages without the name of the program before each.
+func linesOf(messages *bytes.Buffer, name string) (lines []string) {
+	for l := range strings.Lines(messages.String()) {
+		lines = append(lines, strings.TrimPrefix(strings.TrimSpace(l), name))
 	}
-	return strings.Join(lines, "; ")
+	return lines
 }
 
 // err returns an error with the messages before it, nil if there are neither.
@@ -200,34 +204,47 @@ func (l *programs) Open(ctx context.Context, ref lektordir.Ref, url string) (str
 
 func (l *programs) Player(_ context.Context, ref lektordir.Ref, what string, file bool) (argv, env []string,
 	err error) {
-	if file {
-		argv, err = external.Player.Find()
-		argv = append(argv, what)
-	} else {
-		s := l.store()
-		argv, err = external.Player.For(s, s.Record(ref), what)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return argv, l.environ(ref), nil
+	return l.command(ref, func(s *entrystore.Store, r *entrystore.Record) ([]string, error) {
+		if !file {
+			return external.Player.For(s, r, what)
+		}
+		argv, err := external.Player.Find()
+		return append(argv, what), err
+	})
 }
 
 func (l *programs) Command(_ context.Context, ref lektordir.Ref, words []string) (argv, env []string, err error) {
-	a, err := external.New(words)
-	if err != nil {
-		return nil, nil, err
-	}
-	if argv, err = a.For(l.store().Record(ref)); err != nil {
-		return nil, nil, err
-	}
-	return argv, l.environ(ref), nil
+	return l.command(ref, func(_ *entrystore.Store, r *entrystore.Record) ([]string, error) {
+		a, err := external.New(words)
+		if err != nil {
+			return nil, err
+		}
+		return a.For(r)
+	})
 }
 
-// environ returns environment variables that describe an entry, for commands.
-func (l *access) environ(ref lektordir.Ref) []string {
+func (l *programs) Bookmarker(_ context.Context, ref lektordir.Ref) (argv, env []string, err error) {
+	return l.command(ref, func(_ *entrystore.Store, r *entrystore.Record) ([]string, error) {
+		a, err := external.Bookmarker()
+		if err == nil {
+			_, err = viewer.PageOf(r)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.For(r)
+	})
+}
+
+// command returns the arguments of a command for an entry, and environment variables that describe the entry.
+func (l *programs) command(ref lektordir.Ref,
+	find func(*entrystore.Store, *entrystore.Record) ([]string, error)) (argv, env []string, err error) {
 	s := l.store()
-	return external.Environ(s, s.Record(ref))
+	r := s.Record(ref)
+	if argv, err = find(s, r); err != nil {
+		return nil, nil, err
+	}
+	return argv, external.Environ(s, r), nil
 }
 
 // Limits for fetching a picture, as the user waits for it.

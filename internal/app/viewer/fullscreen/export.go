@@ -54,21 +54,6 @@ func (l *programs) Clip(_ context.Context, text string) error {
 	return nil
 }
 
-func (l *programs) Bookmarker(_ context.Context, ref lektordir.Ref) (argv, env []string, err error) {
-	a, err := external.Bookmarker()
-	if err != nil {
-		return nil, nil, err
-	}
-	r := l.store().Record(ref)
-	if _, err := viewer.PageOf(r); err != nil {
-		return nil, nil, err
-	}
-	if argv, err = a.For(r); err != nil {
-		return nil, nil, err
-	}
-	return argv, l.environ(ref), nil
-}
-
 // maxSavedName is the maximum length of the name that the reader offers, in bytes. It leaves room
 // for a temporary name beside it.
 const maxSavedName = 200

@@ -48,8 +48,5 @@ func (l *changes) Fetcher(ctx context.Context, in string, args []string, line fu
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && !exit.Exited() {
 		all = append(all, fetcherName+": "+err.Error()) // the signal that killed it
 	}
-	for text := range strings.Lines(messages.String()) {
-		all = append(all, strings.TrimPrefix(strings.TrimSuffix(text, "\n"), fetcherName+": "))
-	}
-	return all, err
+	return append(all, linesOf(&messages, fetcherName+": ")...), err
 }

@@ -414,17 +414,6 @@ func (b *browser) sortBy(g part.Given) part.Effects {
 	return b.list.SortMenu(word == "-")
 }
 
-// wheel moves the focus to the pane under the mouse, and its cursor by n lines. Text is
-// scrolled without the focus.
-func (b *browser) wheel(p paneAt, n int) part.Effects {
-	if p.kind == keys.PagePane {
-		b.page.Scroll(n)
-		return nil
-	}
-	b.focus = p.kind
-	return b.move(n)
-}
-
 // click moves the cursor to a row of a pane. A click on the line of the cursor opens it.
 func (b *browser) click(p paneAt, row int) part.Effects {
 	focused := b.focus == p.kind
@@ -454,12 +443,4 @@ func (b *browser) shown(e tree.Shown) part.Effects {
 		b.marks.Listed(e.Scan)
 	}
 	return nil
-}
-
-// provisional shows the entries of an overview. Entries among which the user has moved the cursor stay.
-func (b *browser) provisional(o *tree.Overview) {
-	if b.focus != keys.FeedsPane || b.list.Spec.Of.Kind != tree.AllNode || b.list.Spec.Query != "" {
-		return
-	}
-	b.list.Provisional(o)
 }

@@ -217,7 +217,7 @@ func (p *painter) entry(e list.EntryScene, here bool, width int) string {
 		text += fmt.Sprintf("%*s  ", dateWidth, e.Date)
 	}
 	feed := ""
-	if width >= withFeed && e.OtherFeedIn {
+	if width >= withFeed && e.Feed != "" {
 		feed = cells.Fit(cells.Plain(termsafe.Brief(e.Feed)), max(8, min(width/5, 20))) + "  "
 	}
 	title := cells.Fit(e.Title, width-termsafe.Width(text)-termsafe.Width(feed))

@@ -234,11 +234,7 @@ func (m *model) show(e any) tea.Cmd {
 	case part.Ask:
 		m.prompt.Ask(e)
 	case part.Confirm:
-		asked, quiet := m.prompt.Confirm(e)
-		if asked {
-			m.status = part.Say{}
-		}
-		return m.apply(quiet)
+		return m.apply(m.prompt.Confirm(e))
 	case part.Menu:
 		m.prompt.Menu, m.status = e.Lines, part.Say{}
 	case part.Keep:
@@ -248,7 +244,10 @@ func (m *model) show(e any) tea.Cmd {
 	case tree.Shown:
 		return m.apply(b.shown(e))
 	case tree.Provisional:
-		b.provisional(e.Overview)
+		// Entries among which the user has moved the cursor stay.
+		if s := b.list.Spec; b.focus == keys.FeedsPane && s.Of.Kind == tree.AllNode && s.Query == "" {
+			b.list.Provisional(e.Overview)
+		}
 	case tree.Trouble:
 		return m.trouble(e.Err)
 	}
@@ -358,8 +357,11 @@ func (m *model) mouse(msg tea.MouseMsg) part.Effects {
 	for _, p := range b.panes() {
 		switch row := at.Y - p.y - 1; {
 		case at.X < p.x || at.X >= p.x+p.width || row < -1 || row >= p.height:
+		case wheel != 0 && p.kind == keys.PagePane: // it is scrolled without the focus
+			return b.scroll(wheel)
 		case wheel != 0:
-			return b.wheel(p, wheel)
+			b.focus = p.kind
+			return b.move(wheel)
 		case click && at.Button == tea.MouseLeft && row >= 0:
 			return b.click(p, row)
 		}

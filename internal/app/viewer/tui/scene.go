@@ -133,9 +133,11 @@ func flagLetters(r lektordir.Ref) string {
 // is said at once, and a change of the others with the next one, since arrivals change them.
 type cursorAt struct{ number, line, counts string }
 
-func (c cursorAt) String() string {
-	parts := []string{c.number, c.line, c.counts}
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
+func (c cursorAt) String() string { return listed(c.number, c.line, c.counts) }
+
+// listed returns texts with commas between them; some may be empty.
+func listed(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ", ")
 }
 
 // title returns the name of the pane that has the focus.
@@ -169,11 +171,7 @@ func (s *scene) nodeLine() (at cursorAt, known bool) {
 	case n.Paused:
 		at.line = s.Trf("paused feed %s", at.line)
 	}
-	for _, more := range []string{n.Site, n.Err} {
-		if more != "" {
-			at.line += ", " + more
-		}
-	}
+	at.line = listed(at.line, n.Site, n.Err)
 	switch {
 	case n.Flagged > 0:
 		at.counts = s.Trf("%d flagged", n.Flagged)
@@ -199,25 +197,14 @@ func (s *scene) entryLine(same bool) (at cursorAt, known bool) {
 	if at.number = fmt.Sprint(l.At + 1); l.Count > 0 {
 		at.number = s.Trf("%d of %d", l.At+1, l.Count)
 	}
-	parts := append(s.flags(e.Ref), strings.TrimSpace(e.Date), e.Title)
-	if e.Feed != "" && e.OtherFeedIn {
-		parts = append(parts, e.Feed)
+	read, flagged := s.Tr("read"), ""
+	if e.Ref.Unread() {
+		read = s.Tr("unread")
 	}
-	at.line = strings.Join(parts, ", ")
+	if e.Ref.HasFlag('F') {
+		flagged = s.Tr("flagged")
+	}
+	others := strings.NewReplacer("S", "", "F", "").Replace(e.Ref.Flags())
+	at.line = listed(read, flagged, others, strings.TrimSpace(e.Date), e.Title, e.Feed)
 	return at, true
-}
-
-// flags returns the flags of an entry as words.
-func (s *scene) flags(ref lektordir.Ref) []string {
-	words := []string{s.Tr("read")}
-	if ref.Unread() {
-		words[0] = s.Tr("unread")
-	}
-	if ref.HasFlag('F') {
-		words = append(words, s.Tr("flagged"))
-	}
-	if others := strings.NewReplacer("S", "", "F", "").Replace(ref.Flags()); others != "" {
-		words = append(words, others)
-	}
-	return words
 }

@@ -99,7 +99,13 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 	if late {
 		v.waits = false
 		if !v.pressed && s.prompt == nil && s.last.question == "" && s.menu == nil {
-			v.late(s, rest)
+			if rest {
+				v.line(s.Tr("reading…"))
+			}
+			v.change(&v.said.progress, s.last.progress)
+			if n := v.news.settled(); n > 0 {
+				v.line(s.Trf("%d new entries", n))
+			}
 			rest = false
 		}
 	}
@@ -263,17 +269,6 @@ func (v *voice) page(p *pageScene, height int) {
 	}
 	s.match = at
 	v.lines(p.Lines, p.Y, height)
-}
-
-// late says that something is still being read, the progress of work, and arrivals.
-func (v *voice) late(s *scene, reading bool) {
-	if reading {
-		v.line(s.Tr("reading…"))
-	}
-	v.change(&v.said.progress, s.last.progress)
-	if n := v.news.settled(); n > 0 {
-		v.line(s.Trf("%d new entries", n))
-	}
 }
 
 // news counts entries that arrive.

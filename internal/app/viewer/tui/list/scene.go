@@ -24,10 +24,9 @@ type Scene struct {
 // EntryScene is a line of the second pane.
 type EntryScene struct {
 	Ref         lektordir.Ref
-	Date, Feed  string
-	Title       string
-	Known       bool // the title is
-	OtherFeedIn bool // the list may have entries of other feeds
+	Date, Title string
+	Feed        string // "" in the list of one feed
+	Known       bool   // the title is
 }
 
 // Scene returns the pane with the lines that a height has room for.
@@ -54,12 +53,11 @@ func (l *List) Scene(height int, date func(time.Time) string) Scene {
 	s.Top = l.Y
 	for _, it := range l.Items[l.Y:min(len(l.Items), l.Y+height)] {
 		ref, title := l.Marks.Now(it.Ref()), l.Titles[it.ID()]
-		e := EntryScene{Ref: ref, Date: date(it.date.Time()), Title: "…", Known: title != nil,
-			OtherFeedIn: l.Spec.Of.Kind != tree.FeedNode}
+		e := EntryScene{Ref: ref, Date: date(it.date.Time()), Title: "…", Known: title != nil}
 		if title != nil {
 			e.Title = *title
 		}
-		if f := snapshot.Feeds[ref.Feed]; f != nil {
+		if f := snapshot.Feeds[ref.Feed]; f != nil && l.Spec.Of.Kind != tree.FeedNode {
 			e.Feed = f.Title
 		}
 		s.Entries = append(s.Entries, e)

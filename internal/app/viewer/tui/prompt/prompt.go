@@ -45,16 +45,16 @@ func (p *Prompt) Ask(a part.Ask) {
 	}
 }
 
-// Confirm asks a question, unless it is late and the user answers another. It reports whether it did.
-func (p *Prompt) Confirm(q part.Confirm) (asked bool, e part.Effects) {
-	if q.Late && p.Answers() {
-		return false, nil
+// Confirm asks a question, unless it is late and the user answers another.
+func (p *Prompt) Confirm(q part.Confirm) part.Effects {
+	switch {
+	case !q.Late:
+		p.Question = &q
+	case !p.Answers():
+		p.Question = &q
+		return p.Quiet() // it comes while the user may type
 	}
-	p.Question = &q
-	if q.Late {
-		e = p.Quiet() // it comes while the user may type
-	}
-	return true, e
+	return nil
 }
 
 // QuestionLine returns the question for the last line.
