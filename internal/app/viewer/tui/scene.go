@@ -20,21 +20,15 @@ import (
 // scene is what is shown. It is painted on the screen, or its differences are spoken.
 type scene struct {
 	*texts.Printer
-	width, height, lines int // of the screen, and its lines between the first and the last
-	focus                keys.Pane
-	panes                []paneAt
-	feeds                tree.Scene
-	list                 list.Scene
-	page                 pageScene
-	prompt               *prompt.Line // nil if the user types none
-	menu                 *part.Lines  // nil if none is open
-	last                 lastScene
-	pictures             *page.Pictures
-	snapshot             *tree.Snapshot // of which arrivals are told; nil before
-}
-
-// lastScene is what the last line may show.
-type lastScene struct {
+	layout
+	feeds    tree.Scene
+	list     list.Scene
+	page     pageScene
+	prompt   *prompt.Line // nil if the user types none
+	menu     *part.Lines  // nil if none is open
+	pictures *page.Pictures
+	snapshot *tree.Snapshot // of which arrivals are told; nil before
+	// The last line may show these.
 	question string
 	status   part.Say
 	typed    string // keys of a sequence, and its count
@@ -52,17 +46,16 @@ type pageScene struct {
 // scene returns what is shown.
 func (m *model) scene() *scene {
 	b := &m.browser
-	s := &scene{Printer: m.Printer, width: b.width, height: b.height, lines: b.lines(), focus: b.focus,
-		panes: b.panes(), prompt: m.prompt.Line, menu: m.prompt.Menu, pictures: &m.pictures,
-		snapshot: b.tree.Snapshot, last: lastScene{status: m.status, typed: m.typed.Count + m.typed.Keys,
-			help:     m.o.Keys.Of("help") + " " + m.Tr("help"),
-			progress: cmp.Or(m.work.Tasks.Progress(), b.list.Dates.Progress)}}
+	s := &scene{Printer: m.Printer, layout: b.layout, prompt: m.prompt.Line, menu: m.prompt.Menu,
+		pictures: &m.pictures, snapshot: b.tree.Snapshot, status: m.status, typed: m.typed.Count + m.typed.Keys,
+		help:     m.o.Keys.Of("help") + " " + m.Tr("help"),
+		progress: cmp.Or(m.work.Tasks.Progress(), b.list.Dates.Progress)}
 	if m.prompt.Question != nil {
-		s.last.question = m.prompt.QuestionLine()
+		s.question = m.prompt.QuestionLine()
 	}
 	if n := s.menu; n != nil {
 		if n.Refresh(); n.Choose != nil {
-			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.lines)
+			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.lines())
 		}
 	}
 	s.feeds = b.tree.Scene(b.linesOf(keys.FeedsPane))
@@ -72,7 +65,7 @@ func (m *model) scene() *scene {
 		s.list.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}
 	s.page = pageScene{&b.page, flagLetters(b.marks.Now(b.page.Ref)), cmp.Or(b.list.Title(b.page.Key), "…")}
-	s.last.place = m.place(s)
+	s.place = m.place(s)
 	return s
 }
 
@@ -90,8 +83,8 @@ func (m *model) place(s *scene) string {
 			place = m.work.Tasks.Progress() + ", " + place
 		}
 		return place
-	case s.last.progress != "":
-		return s.last.progress
+	case s.progress != "":
+		return s.progress
 	case s.list.Spec.All:
 		return m.Tr("read and unread entries")
 	case s.width >= 60:

@@ -92,17 +92,17 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 	v.news.count(s.snapshot)
 	if !v.said.began {
 		v.said.began = true
-		v.line(s.last.help)
+		v.line(s.help)
 	}
 	_, late := msg.(voiceMsg)
 	rest := v.all(s, key)
 	if late {
 		v.waits = false
-		if !v.pressed && s.prompt == nil && s.last.question == "" && s.menu == nil {
+		if !v.pressed && s.prompt == nil && s.question == "" && s.menu == nil {
 			if rest {
 				v.line(s.Tr("reading…"))
 			}
-			v.change(&v.said.progress, s.last.progress)
+			v.change(&v.said.progress, s.progress)
 			if n := v.news.settled(); n > 0 {
 				v.line(s.Trf("%d new entries", n))
 			}
@@ -110,7 +110,7 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 		}
 	}
 	v.flush()
-	if v.waits || !rest && v.news.n == 0 && s.last.progress == v.said.progress {
+	if v.waits || !rest && v.news.n == 0 && s.progress == v.said.progress {
 		return nil
 	}
 	v.waits, v.pressed = true, false
@@ -156,12 +156,12 @@ func (v *voice) all(s *scene, key bool) (reading bool) {
 	if v.typed.echo(s.prompt, &v.text); s.prompt != nil {
 		return false
 	}
-	if s.last.question != "" {
-		v.change(&v.said.keys, s.last.question)
+	if s.question != "" {
+		v.change(&v.said.keys, s.question)
 		return false
 	}
-	v.change(&v.said.status, s.last.status.Text)
-	v.change(&v.said.keys, s.last.typed)
+	v.change(&v.said.status, s.status.Text)
+	v.change(&v.said.keys, s.typed)
 	if s.menu != nil {
 		v.menu(s, key)
 		return false
@@ -181,7 +181,7 @@ func (v *voice) menu(scene *scene, key bool) {
 		s.menu, s.line, s.from, s.to, key = title, "", 0, 0, true
 	}
 	if n.Choose == nil {
-		v.lines(n.Text, n.Y, scene.lines)
+		v.lines(n.Text, n.Y, scene.lines())
 	} else if n.At < len(n.Text) {
 		at := scene.Trf("%d of %d", n.At+1, len(n.Text))
 		if s.from != n.At || key && s.line != n.Text[n.At] {
@@ -239,7 +239,7 @@ func (v *voice) where(scene *scene) bool {
 		s.place, s.line = here, ""
 	}
 	if here.pane == keys.PagePane {
-		v.page(&scene.page, scene.lines)
+		v.page(&scene.page, scene.lines())
 		return true
 	}
 	if at.line != s.line {
