@@ -126,25 +126,25 @@ func (c *colours) parse(words []string) error {
 	if at == 0 {
 		return fmt.Errorf("there is no element %q; there are %s", words[0], strings.Join(elements[1:], ", "))
 	}
-	to, on := colour{set: true}, false
+	to, base := colour{set: true}, textInk
 	for _, word := range words[1:] {
 		attribute := slices.Index(attributes, word)
-		ink, ok := inkOf(word, on)
+		ink, ok := inkOf(word, base)
 		switch {
 		case word == "none":
-		case word == "on" && !on:
-			on = true
+		case word == "on" && base == textInk:
+			base = backgroundInk
 			continue
 		case ok:
 			to.inks = append(to.inks, ink)
-		case attribute > 0 && !on:
+		case attribute > 0 && base == textInk:
 			to.attributes = append(to.attributes, strconv.Itoa(attribute))
 		default:
 			return fmt.Errorf("%q is neither a color (%s, bright-red and the like, 0 to 255, #rrggbb) nor one of bold, dim, italic, underline, reverse, none", word, strings.Join(inks, ", "))
 		}
-		on = false
+		base = textInk
 	}
-	if on {
+	if base != textInk {
 		return errors.New("a color is missing after on")
 	}
 	c[at] = to
@@ -157,12 +157,11 @@ var attributes = []string{1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "
 // inks are the names of colours at their numbers in SGR.
 var inks = []string{"black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"}
 
-// inkOf returns the parameters of SGR for a colour of the text, or of the background if on is set.
-func inkOf(word string, on bool) (sgr string, ok bool) {
-	base := 30
-	if on {
-		base = 40
-	}
+// textInk and backgroundInk are the numbers of black in SGR.
+const textInk, backgroundInk = 30, 40
+
+// inkOf returns the parameters of SGR for a colour; base is the number of black.
+func inkOf(word string, base int) (sgr string, ok bool) {
 	name, bright := strings.CutPrefix(word, "bright-")
 	switch i := slices.Index(inks, name); {
 	case i >= 0 && bright:

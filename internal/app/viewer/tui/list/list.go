@@ -447,12 +447,11 @@ func (l *List) ReadTitles() tea.Cmd {
 	lines, _ := l.Pane()
 	l.Y = cells.Window(l.Y, l.At, len(l.Items), lines)
 	var refs []lektordir.Ref
-	var keys []part.Key
 	for i := max(0, l.Y-lines); i < min(len(l.Items), l.Y+2*lines); i++ {
 		k := l.Items[i].ID()
 		if _, ok := l.Titles[k]; !ok {
 			l.Titles[k] = nil
-			refs, keys = append(refs, l.Items[i].Ref()), append(keys, k)
+			refs = append(refs, l.Items[i].Ref())
 		}
 	}
 	if len(refs) == 0 {
@@ -464,8 +463,8 @@ func (l *List) ReadTitles() tea.Cmd {
 			if len(l.Titles) > maxTitles {
 				clear(l.Titles)
 			}
-			for i, key := range keys {
-				l.Titles[key] = &titles[i]
+			for i, r := range refs {
+				l.Titles[part.KeyOf(r)] = &titles[i]
 			}
 			return nil
 		})
