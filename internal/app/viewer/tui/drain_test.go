@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/lektordir"
@@ -138,7 +137,7 @@ func TestInterruptedAfterTheEnd(t *testing.T) {
 	k.press("l")
 	k.until("the list", func() bool { return k.browser.list.Complete })
 	k.press("A", "y")
-	work.NewRest(&k.work.Queue, &k.work.Tasks, k.o.Report).Drain(k.terminal.Signals, func(s os.Signal) {
+	k.work.Drain(k.o.Report, k.terminal.Signals, func(s os.Signal) {
 		k.terminal.EndedBy.Store(s)
 		k.cancel()
 	})

@@ -159,8 +159,6 @@ func (m *model) take(msg tea.Msg) part.Effects {
 		return msg
 	case part.Then:
 		return msg()
-	case work.Ended, work.TaskMsg:
-		return m.work.Take(msg)
 	default:
 		m.pictures.Answer(msg)
 	}

@@ -110,7 +110,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 		t.EndedBy.Store(s)
 		cancel()
 	}
-	if d := work.NewRest(&m.work.Queue, &m.work.Tasks, o.Report).Drain(t.Signals, interrupt); d != nil {
+	if d := m.work.Drain(o.Report, t.Signals, interrupt); d != nil {
 		m.defect = d
 	}
 	cancel()

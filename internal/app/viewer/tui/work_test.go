@@ -16,7 +16,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -295,9 +294,12 @@ func TestEndWithoutMessage(t *testing.T) {
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 00")
-	ended := k.work.Tasks.Begin("work", func(context.Context, func(string)) (string, error) { return "", nil }).Await().(work.TaskMsg)
-	half := work.TaskMsg{Task: ended.Task, Progress: "half"}
-	for _, end := range []tea.Msg{part.Effects{part.Say{}}, half, ended} {
+	task := k.work.Tasks.Begin(part.Task{Name: "work", Do: func(context.Context, func(string)) (string, error) { return "", nil }})
+	half := part.Then(func() part.Effects {
+		task.Progress = "half"
+		return nil
+	})
+	for _, end := range []tea.Msg{part.Effects{part.Say{}}, half, task.Await()} {
 		k.say("the message of a key")
 		k.update(end)
 		if got := k.status.Text; got != "the message of a key" {
