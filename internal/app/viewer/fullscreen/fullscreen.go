@@ -26,9 +26,8 @@ import (
 // Options are the options of [Run].
 type Options struct {
 	session.Common
-	// Screen has what the user chose: Width, Mouse, Plain and Advance, and OnTerminal. Run sets the rest.
+	// Screen has what the user chose: KeysSet, Width, Mouse, Plain and Advance, and OnTerminal. Run sets the rest.
 	Screen tui.Options
-	Set    string // name of a set of keys; "" means the user's file
 	// Commands returns the parser of the command lines of this program that begin with some words.
 	Commands func(before ...string) *cmdline.Line
 	// Fetch is the configuration for fetching pictures.
@@ -62,7 +61,7 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 		return fmt.Errorf("the path of this program: %w", err)
 	}
 	to.Commands, to.Self = o.Commands("--dir", v.Dir.Path()), []string{self, "--dir", v.Dir.Path()}
-	if err := readKeys(v.Dir, o.Set, to); err != nil {
+	if err := readKeys(v.Dir, to); err != nil {
 		return err
 	}
 	// The screen shows the first error only. The others are visible after the reader has ended.
@@ -95,13 +94,13 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 }
 
 // readKeys sets the keys in to: those of the user's file, or of a set.
-func readKeys(d *lektordir.Dir, set string, to *tui.Options) error {
-	if set != "" {
+func readKeys(d *lektordir.Dir, to *tui.Options) error {
+	if set := to.KeysSet; set != "" {
 		if _, ok := keys.Set(set); !ok {
 			return &cmdline.UsageError{Message: fmt.Sprintf("--keys %s: there is no such set of keys", set),
 				Hint: fmt.Sprintf("there are %v", keys.Sets())}
 		}
-		to.Keys, to.KeysSet = tui.ParseKeys("--keys", []byte("use "+set)), set
+		to.Keys = tui.ParseKeys("--keys", []byte("use "+set))
 		return nil
 	}
 	path, text, err := read(d, keysFile)
