@@ -119,7 +119,7 @@ func (k *Keys) read(name string, text []byte, set string) {
 		first, steps, err := words(s)
 		switch {
 		case err != nil:
-		case first == "use" && (len(steps) != 1 || len(steps[0]) != 1):
+		case first == "use" && (len(steps) != 1 || len(steps[0]) != 1 || steps[0][0] == ""):
 			err = errors.New("use takes the name of one set")
 		case first == "use":
 			set = steps[0][0]
