@@ -79,6 +79,14 @@ func staying(f *cmdline.Flags) session.Common {
 // numbered reports whether other commands take the numbers of this list.
 func numbered(f *cmdline.Flags) bool { return f.Bool("number") || f.Streams().OutIsTerminal() }
 
+// number returns the value of a flag, which is at least least, or otherwise if the flag is not set.
+func number(f *cmdline.Flags, name string, least, otherwise int) int {
+	if !f.IsSet(name) {
+		return otherwise
+	}
+	return f.Number(name, least, 0)
+}
+
 func numberFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "number", Usage: usage} }
 
 func textWidth(f *cmdline.Flags) int {
@@ -144,15 +152,11 @@ func lsCommand() *cli.Command {
 			noPagerFlag(),
 		},
 		Action: cmdline.Run(viewer.List, "", func(f *cmdline.Flags) viewer.ListOptions {
-			o := viewer.ListOptions{
-				Common: common(f), Query: f.Words(), All: f.Bool("all"), Sort: f.String("sort"), Print: nulPaths(f),
-				Number: numbered(f),
-				Screen: f.Streams().Screen(), Pager: pager(f),
+			return viewer.ListOptions{
+				Common: common(f), Query: f.Words(), All: f.Bool("all"), Newest: number(f, "newest", 1, 0),
+				Sort: f.String("sort"), Print: nulPaths(f), Number: numbered(f), Screen: f.Streams().Screen(),
+				Pager: pager(f),
 			}
-			if f.IsSet("newest") {
-				o.Newest = f.Number("newest", 1, 0)
-			}
-			return o
 		}),
 	}
 }
@@ -243,7 +247,7 @@ it. It gets URLs of http and https, and of the schemes in etc/view/schemes.
 			keepFlag(), cmdline.NulFlag(), cmdline.NumericArgs(),
 		},
 		Action: cmdline.Run(viewer.Open, "ENTRY", func(f *cmdline.Flags) viewer.OpenOptions {
-			o := handed(f, "link", "enclosure")
+			o := handed(f)
 			o.Comments = f.Bool("comments")
 			if f.Bool("comments") && o.Link+o.Enclosure > 0 || o.Link > 0 && o.Enclosure > 0 {
 				f.Fail(cmdline.Usagef("--link, --enclosure and --comments exclude each other"))
@@ -269,7 +273,7 @@ fails or is interrupted, the entry stays unread.
 			keepFlag(), cmdline.NulFlag(), cmdline.NumericArgs(),
 		},
 		Action: cmdline.Run(viewer.Play, "ENTRY", func(f *cmdline.Flags) viewer.OpenOptions {
-			o := handed(f, "enclosure")
+			o := handed(f)
 			o.Page = f.Bool("page")
 			if o.Page && o.Enclosure > 0 {
 				f.Fail(cmdline.Usagef("--page and --enclosure exclude each other"))
@@ -327,14 +331,8 @@ incomplete file is continued. Entries with the flag d are skipped.
 		Action: cmdline.Run(save.Save, "DIR", func(f *cmdline.Flags) save.Options {
 			o := save.Options{
 				Common: common(f), To: f.Args().First(), Type: f.String("type"), Again: f.Bool("again"),
-				Lang:  f.String("lang"),
+				Lang: f.String("lang"), Bitrate: number(f, "bitrate", 1, 0), Newest: number(f, "newest", 1, 0),
 				Names: session.Names{Args: f.Args().Tail(), Nul: cmdline.Nul(f.Context)},
-			}
-			if f.IsSet("bitrate") {
-				o.Bitrate = f.Number("bitrate", 1, 0)
-			}
-			if f.IsSet("newest") {
-				o.Newest = f.Number("newest", 1, 0)
 			}
 			o.Fetch = fetchcmd.Asking(f)
 			o.Fetch.Gap = f.Time("gap")
@@ -367,20 +365,10 @@ func keepFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "keep", Aliases: []string{"k"}, Usage: "leave the entries unread"}
 }
 
-// handed returns the options of open and play; the values of numbers count from 1.
-func handed(f *cmdline.Flags, numbers ...string) viewer.OpenOptions {
-	o := viewer.OpenOptions{Common: common(f), Names: names(f), Keep: f.Bool("keep")}
-	for _, name := range numbers {
-		if !f.IsSet(name) {
-			continue
-		}
-		if n := f.Number(name, 1, 0); name == "link" {
-			o.Link = n
-		} else {
-			o.Enclosure = n
-		}
-	}
-	return o
+// handed returns the options of open and play. Links and enclosures count from 1.
+func handed(f *cmdline.Flags) viewer.OpenOptions {
+	return viewer.OpenOptions{Common: common(f), Names: names(f), Link: number(f, "link", 1, 0),
+		Enclosure: number(f, "enclosure", 1, 0), Keep: f.Bool("keep")}
 }
 
 func markCommand() *cli.Command {
@@ -459,15 +447,11 @@ You cannot get the entries back, and they are never delivered again.
 			dryRunFlag(),
 		},
 		Action: cmdline.Run(viewer.Expire, "", func(f *cmdline.Flags) viewer.ExpireOptions {
-			o := viewer.ExpireOptions{
-				Common: common(f), Query: f.Words(), Read: f.String("read"), Keep: -1, Trashed: f.String("trashed"),
-				Unread:  f.String("unread"),
-				Flagged: f.Bool("flagged"), Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"),
+			return viewer.ExpireOptions{
+				Common: common(f), Query: f.Words(), Read: f.String("read"), Keep: number(f, "keep", 0, -1),
+				Trashed: f.String("trashed"), Unread: f.String("unread"), Flagged: f.Bool("flagged"),
+				Yes: f.Bool("yes"), DryRun: f.Bool("dry-run"),
 			}
-			if f.IsSet("keep") {
-				o.Keep = f.Number("keep", 0, 0)
-			}
-			return o
 		}),
 	}
 }
@@ -746,18 +730,13 @@ func publishCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "include", Usage: "publish `FEED` although it is private; can be repeated"},
 		},
 		Action: cmdline.Run(publish.Publish, "", func(f *cmdline.Flags) publish.Options {
-			o := publish.Options{
+			return publish.Options{
 				Common: common(f), Query: f.Words(), Newest: f.Number("newest", 0, 0), Format: f.String("format"),
-				Output: f.String("output"),
-				Title:  f.String("title"), Self: f.String("self"), Link: f.String("link"),
+				Output: f.String("output"), Title: f.String("title"), Self: f.String("self"), Link: f.String("link"),
 				Clouds: f.StringSlice("cloud"), Hubs: f.StringSlice("hub"), Include: f.StringSlice("include"),
 				ESS: f.String("ess"), NNO: f.String("nno"), Complete: f.Bool("complete"), Archive: f.String("archive"),
-				Paged: f.String("paged"),
+				Paged: f.String("paged"), PerPage: number(f, "per-page", 1, 0),
 			}
-			if f.IsSet("per-page") {
-				o.PerPage = f.Number("per-page", 1, 0)
-			}
-			return o
 		}),
 	}
 }
@@ -782,15 +761,16 @@ etc/view/keys of the lektor-dir, see lektor-view-tui(1).
 		},
 		Action: cmdline.Run(fullscreen.Run, "", func(f *cmdline.Flags) fullscreen.Options {
 			f.Fail(cmdline.NoArgs(f.Context))
-			o := fullscreen.Options{Common: staying(f), Set: f.String("keys"), Plain: f.Bool("plain"),
-				Mouse: f.Bool("mouse"), Advance: f.Bool("advance"),
+			o := fullscreen.Options{Common: staying(f),
 				Fetch: fetch.Config{UserAgent: fetchcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment,
 					Gap: fetch.DefaultGap, MaxBytes: maxEnclosure}}
+			o.Commands = func(before ...string) *cmdline.Line { return cmdline.LineOf(f.App, before...) }
+			o.Screen.Plain, o.Screen.Mouse, o.Screen.Advance = f.Bool("plain"), f.Bool("mouse"), f.Bool("advance")
+			o.Screen.KeysSet = f.String("keys")
 			// The player and the browser may use the terminal, and follow does not end by itself.
-			o.Commands, o.OnTerminal = func(before ...string) *cmdline.Line { return cmdline.LineOf(f.App, before...) },
-				[]string{"open", "play", "follow", "tui"}
+			o.Screen.OnTerminal = []string{"open", "play", "follow", "tui"}
 			if f.IsSet("width") {
-				o.Width = f.Number("width", 20, 0)
+				o.Screen.Width = f.Number("width", 20, 0)
 			}
 			return o
 		}),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -58,10 +59,7 @@ func Count(ctx context.Context, o CountOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	c := &counting{
-		Session: v, by: o.By, groups: map[string]*counted{}, total: &counted{name: "in all"},
-		above: map[string]map[string]string{},
-	}
+	c := &counting{Session: v, by: o.By, groups: map[string]*counted{}, total: &counted{name: "in all"}}
 	var counts []*counted
 	if o.By != "query" || o.Total {
 		if err := c.count(ctx); err != nil {
@@ -113,7 +111,7 @@ type counting struct {
 	by     string
 	groups map[string]*counted // by feed hash or folded name
 	total  *counted
-	above  map[string]map[string]string // cache of [counting.folders], by feed hash
+	above  workers.Cache[map[string]string] // results of [counting.folders] by feed hash
 }
 
 // count counts the entries of the query.
@@ -220,12 +218,7 @@ func (c *counting) feed(f *lektordir.Feed) *counted {
 
 // folders returns the folders of a feed and their parents: names by folded path.
 func (c *counting) folders(hash string) map[string]string {
-	folders, ok := c.above[hash]
-	if !ok {
-		folders = entrystore.FoldersAbove(c.Folders(hash))
-		c.above[hash] = folders
-	}
-	return folders
+	return c.above.Of(hash, func() map[string]string { return entrystore.FoldersAbove(c.Folders(hash)) })
 }
 
 // sorted returns the groups by name, days newest first. The group without a name is last.

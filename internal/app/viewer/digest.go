@@ -12,7 +12,6 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
-	"github.com/lektordir/lektor/internal/read/undo"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -71,7 +70,9 @@ func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
 		if _, err := io.WriteString(s.Out, d.text(r)); err != nil {
 			return err
 		}
-		d.mark(r.Ref)
+		if !o.Keep {
+			d.markRead(r)
+		}
 		r.Forget()
 	}
 	return nil
@@ -116,11 +117,7 @@ func (d *digest) text(r *entrystore.Record) string {
 	if title := strings.TrimSpace(termsafe.Line(r.OwnTitle())); title != "" || d.o.Number {
 		b.WriteString(title + "\n")
 	}
-	width := d.o.Width
-	if width <= 0 {
-		width = DefaultText
-	}
-	b.WriteString(head(r, width-4, d.o.Lines))
+	b.WriteString(head(r, cmp.Or(d.o.Width, DefaultText)-4, d.o.Lines))
 	if url := termsafe.Line(feedurl.Public(r.URL())); url != "" {
 		b.WriteString("    " + url + "\n")
 	}
@@ -131,16 +128,6 @@ func (d *digest) text(r *entrystore.Record) string {
 type digestFeed struct {
 	counted
 	title string // folded
-}
-
-// mark marks an entry as read, unless it is read or o.Keep is set.
-func (d *digest) mark(ref lektordir.Ref) {
-	if d.o.Keep || !ref.Unread() {
-		return
-	}
-	if _, err := d.mover.SetFlags(ref, "S", ""); err != nil && !undo.Removed(err) {
-		d.mover.Failed(err)
-	}
 }
 
 // html runs lektor-pages to write the digest as HTML, and then marks the entries as read. The
@@ -164,12 +151,11 @@ func (d *digest) html(ctx context.Context, list []*entrystore.Record) error {
 		return err
 	}
 	for _, r := range d.shown {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if ctx.Err() == nil && !d.o.Keep {
+			d.markRead(r)
 		}
-		d.mark(r.Ref)
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // String returns the counts as text, for example "3 entries, 1 unread".

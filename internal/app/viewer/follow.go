@@ -17,7 +17,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/rules"
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
@@ -192,21 +191,12 @@ func (f *follower) arrived(ctx context.Context, ref lektordir.Ref) error {
 			return nil
 		}
 	}
-	m := f.Query.Bind(f.Now)
-	verdict := r.Match(m)
-	if verdict == query.No {
-		return nil
+	yes, err := r.Decide(f.Query.Bind(f.Now), f.Query.Fields())
+	if yes {
+		err = r.Check()
 	}
-	err := r.Check()
-	if err == nil && verdict == query.Maybe {
-		if err = r.Read(f.Query.Fields()); err == nil && r.Match(m) != query.Yes {
-			return nil
-		}
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another viewer has moved or removed it
-	}
-	if !f.Usable(err) {
+	// Without the entry, another viewer has moved or removed it.
+	if errors.Is(err, fs.ErrNotExist) || !f.Usable(err) || !yes {
 		return nil
 	}
 	return f.emit(ctx, r)

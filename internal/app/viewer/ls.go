@@ -176,7 +176,7 @@ func printList(ctx context.Context, v *session.Session, list []*entrystore.Recor
 func printRows(ctx context.Context, w io.Writer, list []*entrystore.Record, l layout) error {
 	var b bytes.Buffer
 	for part := range slices.Chunk(list, chunk) {
-		if p, ok := w.(*pager); ok && p.closed {
+		if p, ok := w.(*pager); ok && p.quit() {
 			return nil
 		}
 		titles := make([]string, len(part))

@@ -10,6 +10,7 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/undo"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // MarkOptions are the options of [Mark].
@@ -46,17 +47,12 @@ func Mark(ctx context.Context, o MarkOptions, s *cmdline.Streams) error {
 	}
 	defer v.mover.Close()
 	stream := slices.Contains(o.Args, "-")
-	for ref, err := range v.Named(o.Names) {
-		if ctx.Err() != nil {
-			return errors.Join(v.Printer.Flush(), context.Cause(ctx))
-		}
-		if err == nil {
-			if o.DryRun {
-				ref, err = ref.WithFlags(o.Set, o.Clear)
-			} else {
-				ref, err = v.mover.SetFlags(ref, o.Set, o.Clear)
-			}
-		}
+	setFlags := v.mover.SetFlags
+	if o.DryRun {
+		setFlags = lektordir.Ref.WithFlags
+	}
+	for r := range v.Named(ctx, o.Names, v.mover.Failed) {
+		ref, err := setFlags(r.Ref, o.Set, o.Clear)
 		if err != nil {
 			v.mover.Failed(err)
 			continue
@@ -71,7 +67,7 @@ func Mark(ctx context.Context, o MarkOptions, s *cmdline.Streams) error {
 			}
 		}
 	}
-	return v.Printer.Flush()
+	return errors.Join(v.Printer.Flush(), context.Cause(ctx))
 }
 
 // RemoveOptions are the options of [Remove].
@@ -96,15 +92,8 @@ func Remove(ctx context.Context, o RemoveOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer v.mover.Close()
-	for ref, err := range v.Named(o.Names) {
-		if ctx.Err() != nil {
-			return errors.Join(v.Printer.Flush(), context.Cause(ctx))
-		}
-		if err != nil {
-			v.mover.Failed(err)
-			continue
-		}
-		doomed, err := v.mover.WithOlder(ctx, ref)
+	for r := range v.Named(ctx, o.Names, v.mover.Failed) {
+		doomed, err := v.mover.WithOlder(ctx, r.Ref)
 		if err != nil {
 			return err
 		}
@@ -118,5 +107,5 @@ func Remove(ctx context.Context, o RemoveOptions, s *cmdline.Streams) error {
 			}
 		}
 	}
-	return v.Printer.Flush()
+	return errors.Join(v.Printer.Flush(), context.Cause(ctx))
 }

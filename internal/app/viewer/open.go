@@ -125,17 +125,10 @@ func (o OpenOptions) hand(ctx context.Context, s *cmdline.Streams, name string, 
 		return err
 	}
 	defer v.mover.Close()
-	var shown []*entrystore.Record
-	for ref, err := range v.Named(o.Names) {
-		if ctx.Err() != nil {
-			break
-		}
-		if err != nil {
-			s.Report.Print(err)
-			continue
-		}
-		r := v.Record(ref)
-		if err = r.Read(lektordir.Obligatory); err == nil {
+	for r := range v.Named(ctx, o.Names, s.Report.Print) {
+		named := r.Ref.Path()
+		err := r.Read(lektordir.Obligatory)
+		if err == nil {
 			var u string
 			if u, err = pick(r); err == nil {
 				err = h.HandOver(ctx, v.Store, r, u, func(cmd *exec.Cmd) {
@@ -144,29 +137,19 @@ func (o OpenOptions) hand(ctx context.Context, s *cmdline.Streams, name string, 
 					}
 				})
 			}
-			if err != nil && ctx.Err() == nil {
-				hint := (*cmdline.HintError)(nil)
-				if err = fmt.Errorf("%s: %w", ref.Path(), err); errors.As(err, &hint) {
-					err = cmdline.Hint(err, "%s", hint.Hint)
-				}
+			if err != nil {
+				err = fmt.Errorf("%s: %w", named, err)
 			}
 		}
-		if ctx.Err() != nil {
-			break
-		}
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
 			s.Report.Print(err)
-			continue
-		}
-		shown = append(shown, r)
-		if err := v.wasShown([]*entrystore.Record{r}, !o.Keep); err != nil {
-			return err
+		default:
+			v.wasShown([]*entrystore.Record{r}, !o.Keep)
 		}
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // BookmarkOptions are the options of [Bookmark].
@@ -185,23 +168,19 @@ func Bookmark(ctx context.Context, o BookmarkOptions, s *cmdline.Streams) error 
 	if err != nil {
 		return err
 	}
-	for ref, err := range v.Named(o.Names) {
+	for r := range v.Named(ctx, o.Names, s.Report.Print) {
+		named := r.Ref.Path()
+		err := r.Read(lektordir.Obligatory)
 		if err == nil {
-			r := v.Record(ref)
-			if err = r.Read(lektordir.Obligatory); err == nil {
-				if _, err = PageOf(r); err == nil {
-					err = argv.Run(ctx, v.Store, r, nil)
-				} else {
-					err = fmt.Errorf("%s: %w", ref.Path(), err)
-				}
+			if _, err = PageOf(r); err == nil {
+				err = argv.Run(ctx, v.Store, r, nil)
+			} else {
+				err = fmt.Errorf("%s: %w", named, err)
 			}
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			s.Report.Print(err)
 		}
 	}
-	return nil
+	return context.Cause(ctx)
 }

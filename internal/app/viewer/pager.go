@@ -82,42 +82,39 @@ func (p Pager) show(s *cmdline.Streams, write func(io.Writer) error) error {
 type pager struct {
 	Pager
 	s       *cmdline.Streams
-	pending bytes.Buffer // text that may not be on the screen yet
-	rows    int          // screen rows that pending takes
-	cmd     *exec.Cmd
-	in      io.WriteCloser
+	text    bytes.Buffer // what was written until the pager ended
+	rows    int          // screen rows of the text
+	to      io.Writer    // the pager; nil before it runs, and io.Discard after the user has quit it
+	cmd     *exec.Cmd    // nil unless it runs
+	in      io.Closer
 	signals chan os.Signal
-	written int  // bytes that the pager took
-	closed  bool // the pager reads no more
-	plain   bool // the pager cannot be run; text goes to stdout
 }
 
-// pipeSize is larger than the buffer of a pipe. If the pager took more, it has read some text.
-const pipeSize = 1 << 20
-
 func (p *pager) Write(data []byte) (int, error) {
-	switch {
-	case p.plain:
-		return p.s.Out.Write(data)
-	case p.closed:
-		return len(data), nil
-	case p.cmd == nil:
-		p.pending.Write(data)
+	text := data
+	if p.to == nil || p.cmd != nil {
+		p.text.Write(data)
+	}
+	if p.to == nil {
 		if p.fits(data) {
 			return len(data), nil
 		}
 		if err := p.start(); err != nil {
-			return len(data), p.instead(err)
+			return 0, cmdline.Hint(fmt.Errorf("pager: %w", err), pagerHint)
 		}
-		return len(data), p.pass(p.pending.Bytes())
+		text = p.text.Bytes()
 	}
-	if p.written <= pipeSize {
-		p.pending.Write(data)
+	_, err := p.to.Write(text)
+	if err != nil && p.cmd != nil {
+		err = p.wait()
 	}
-	return len(data), p.pass(data)
+	return len(data), err
 }
 
-// fits adds the rows of data, and reports whether all pending text fits the screen.
+// quit reports whether the user has quit the pager.
+func (p *pager) quit() bool { return p.to == io.Discard }
+
+// fits adds the rows of data, and reports whether all text fits the screen.
 func (p *pager) fits(data []byte) bool {
 	if p.Screen.Width == 0 {
 		return false
@@ -146,7 +143,7 @@ func (p *pager) start() error {
 	if err != nil {
 		return err
 	}
-	p.cmd, p.in = cmd, in
+	p.cmd, p.in, p.to = cmd, in, in
 	// ^C is for the pager, which has the terminal. The first one ends ctx, and then this process
 	// waits for the pager. Further ones must not kill this process.
 	p.signals = make(chan os.Signal, 1)
@@ -154,53 +151,30 @@ func (p *pager) start() error {
 	return nil
 }
 
-// pass writes to the pager. If that fails, it waits for the pager to end.
-func (p *pager) pass(data []byte) error {
-	n, err := p.in.Write(data)
-	if p.written += n; p.written > pipeSize {
-		p.pending = bytes.Buffer{}
-	}
-	if err == nil {
-		return nil
-	}
-	p.closed = true
-	return p.wait()
-}
+const pagerHint = "set $LEKTOR_PAGER or $PAGER, or use --no-pager"
 
-// wait waits for the pager to end.
+// wait waits for the pager to end. If it could not be run, the text goes to stdout.
 func (p *pager) wait() error {
 	p.in.Close()
 	err := p.cmd.Wait()
 	signal.Stop(p.signals)
-	p.cmd, p.closed = nil, true
+	p.cmd, p.to = nil, io.Discard
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && (exit.ExitCode() == 126 || exit.ExitCode() == 127) {
-		return p.instead(err)
-	}
-	return nil
-}
-
-// instead prints the text on stdout because the pager could not be run.
-func (p *pager) instead(err error) error {
-	err = fmt.Errorf("pager: %s: %w", p.Command, err)
-	const hint = "set $LEKTOR_PAGER or $PAGER, or use --no-pager"
-	if p.written > pipeSize {
-		return cmdline.Hint(err, hint) // the pager read some text before it failed
-	}
-	p.s.Report.Warn("%v; %s", err, hint)
-	p.plain = true
-	_, werr := p.s.Out.Write(p.pending.Bytes())
-	p.pending = bytes.Buffer{}
-	return werr
-}
-
-// end waits for the pager, or prints the text if it fits the screen.
-func (p *pager) end() error {
-	switch {
-	case p.cmd != nil:
-		return p.wait()
-	case !p.closed && !p.plain && p.pending.Len() > 0:
-		_, err := p.s.Out.Write(p.pending.Bytes())
+		p.s.Report.Warn("pager: %s: %v; %s", p.Command, err, pagerHint)
+		p.to = p.s.Out
+		_, err = p.text.WriteTo(p.to)
 		return err
 	}
 	return nil
+}
+
+// end waits for the pager, or prints the text if it fits the screen.
+func (p *pager) end() (err error) {
+	switch {
+	case p.cmd != nil:
+		err = p.wait()
+	case p.to == nil:
+		_, err = p.text.WriteTo(p.s.Out)
+	}
+	return err
 }

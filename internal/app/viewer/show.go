@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 
@@ -43,20 +44,17 @@ func Show(ctx context.Context, o ShowOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer v.mover.Close()
+	return v.show(ctx, o, v.Named(ctx, o.Names, s.Report.Print))
+}
+
+// show prints entries, and marks them as read if o.Mark is set.
+func (v *viewer) show(ctx context.Context, o ShowOptions, list iter.Seq[*entrystore.Record]) error {
 	var shown []*entrystore.Record
 	if v.Printer != nil {
 		o.Pager = Pager{}
 	}
-	err = o.Pager.show(s, func(w io.Writer) error {
-		for ref, err := range v.Named(o.Names) {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if err != nil {
-				s.Report.Print(err)
-				continue
-			}
-			r := v.Record(ref)
+	err := o.Pager.show(v.S, func(w io.Writer) error {
+		for r := range list {
 			ok, err := v.showOne(w, r, o, len(shown) > 0)
 			if err != nil {
 				return err
@@ -65,12 +63,12 @@ func Show(ctx context.Context, o ShowOptions, s *cmdline.Streams) error {
 				shown = append(shown, r)
 			}
 		}
-		return nil
+		return context.Cause(ctx)
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		v.wasShown(shown, o.Mark)
 	}
-	return v.wasShown(shown, o.Mark)
+	return err
 }
 
 // Next shows the next unread entry. With a query, this is the oldest entry that matches. Without
@@ -99,17 +97,7 @@ func Next(ctx context.Context, o ShowOptions, s *cmdline.Streams) error {
 		}
 		return errors.New(what)
 	}
-	if v.Printer != nil {
-		o.Pager = Pager{}
-	}
-	err = o.Pager.show(s, func(w io.Writer) error {
-		_, err := v.showOne(w, r, o, false)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return v.wasShown([]*entrystore.Record{r}, o.Mark)
+	return v.show(ctx, o, slices.Values([]*entrystore.Record{r}))
 }
 
 // next returns the entry for [Next], nil if there is none.
@@ -164,16 +152,10 @@ func (v *viewer) nextListed(ctx context.Context) (*entrystore.Record, error) {
 }
 
 // wasShown marks entries as read if mark is set, and makes the last one the current entry.
-func (v *viewer) wasShown(shown []*entrystore.Record, mark bool) error {
+func (v *viewer) wasShown(shown []*entrystore.Record, mark bool) {
 	for i, r := range shown {
-		if mark && r.Ref.Unread() {
-			ref, err := v.mover.SetFlags(r.Ref, "S", "")
-			switch {
-			case err == nil:
-				r.Ref = ref
-			case !undo.Removed(err):
-				v.mover.Failed(err)
-			}
+		if mark {
+			v.markRead(r)
 		}
 		if i == len(shown)-1 {
 			if err := v.SetCurrent(r.Ref); err != nil {
@@ -181,48 +163,53 @@ func (v *viewer) wasShown(shown []*entrystore.Record, mark bool) error {
 			}
 		}
 	}
-	return nil
+}
+
+// markRead marks an entry as read.
+func (v *viewer) markRead(r *entrystore.Record) {
+	if !r.Ref.Unread() {
+		return
+	}
+	ref, err := v.mover.SetFlags(r.Ref, "S", "")
+	switch {
+	case err == nil:
+		r.Ref = ref
+	case !undo.Removed(err):
+		v.mover.Failed(err)
+	}
 }
 
 // showOne prints one entry. It reports whether the entry could be read. The error is a write
 // error.
 func (v *viewer) showOne(w io.Writer, r *entrystore.Record, o ShowOptions, another bool) (bool, error) {
+	want, err := lektordir.Fields(lektordir.AllFields), error(nil)
+	switch {
+	case v.Printer != nil:
+		want = lektordir.Obligatory
+	case o.Raw:
+		want = lektordir.FieldContent
+	}
 	if o.FeedText {
-		if err := r.TakeFeedText(); err != nil {
-			v.S.Report.Print(err)
-			return false, nil
-		}
+		err = r.TakeFeedText()
 	}
-	if v.Printer != nil {
-		if err := r.Read(lektordir.Obligatory); err != nil {
-			v.S.Report.Print(err)
-			return false, nil
-		}
-		err := cmp.Or(v.Printer.Print(r), v.Printer.Flush())
-		r.Forget()
-		return true, err
-	}
-	if o.Raw {
-		if err := r.Read(lektordir.FieldContent); err != nil {
-			v.S.Report.Print(err)
-			return false, nil
-		}
-		_, err := w.Write(r.Get(0).Content)
-		return true, err
-	}
-	if err := r.Read(lektordir.AllFields); err != nil {
+	if err = cmp.Or(err, r.Read(want)); err != nil {
 		v.S.Report.Print(err)
 		return false, nil
 	}
-	width := o.Width
-	if width <= 0 {
-		width = 80
+	switch {
+	case v.Printer != nil:
+		err = cmp.Or(v.Printer.Print(r), v.Printer.Flush())
+		r.Forget()
+	case o.Raw:
+		_, err = w.Write(r.Get(0).Content)
+	default:
+		width := cmp.Or(o.Width, DefaultText)
+		text := Text(v.Store, r, width)
+		if another {
+			text = "\n" + strings.Repeat("=", min(width, 72)) + "\n\n" + text
+		}
+		_, err = io.WriteString(w, text)
 	}
-	text := Text(v.Store, r, width)
-	if another {
-		text = "\n" + strings.Repeat("=", min(width, 72)) + "\n\n" + text
-	}
-	_, err := io.WriteString(w, text)
 	return true, err
 }
 

@@ -47,23 +47,23 @@ func (o order) compare(a, b *entrystore.Record) int {
 	return c
 }
 
-// textual compares texts without regard to case.
-func textual(text func(*entrystore.Record) string) func(a, b *entrystore.Record) int {
-	folded := map[*entrystore.Record]string{}
-	fold := func(r *entrystore.Record) string {
-		s, ok := folded[r]
+// by compares entries by a value, which it finds once for each.
+func by[V cmp.Ordered](find func(*entrystore.Record) V) func(a, b *entrystore.Record) int {
+	known := map[*entrystore.Record]V{}
+	value := func(r *entrystore.Record) V {
+		v, ok := known[r]
 		if !ok {
-			s = query.Fold(text(r))
-			folded[r] = s
+			v = find(r)
+			known[r] = v
 		}
-		return s
+		return v
 	}
-	return func(a, b *entrystore.Record) int { return cmp.Compare(fold(a), fold(b)) }
+	return func(a, b *entrystore.Record) int { return cmp.Compare(value(a), value(b)) }
 }
 
 // sortOrder parses a sort key. random returns random numbers, see [ListOptions].
-func sortOrder(by string, random func() uint64) (order, error) {
-	key, down := strings.CutPrefix(by, "-")
+func sortOrder(name string, random func() uint64) (order, error) {
+	key, down := strings.CutPrefix(name, "-")
 	o := order{down: down}
 	switch key {
 	case "date":
@@ -74,26 +74,32 @@ func sortOrder(by string, random func() uint64) (order, error) {
 		}
 	case "feed":
 		o.fields, o.newest = lektordir.FieldPubDate, true
-		o.by = textual(func(r *entrystore.Record) string { return r.Feed().Title() })
+		o.by = by(func(r *entrystore.Record) string { return query.Fold(r.Feed().Title()) })
 	case "title":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldTitle, true
-		o.by = textual(func(r *entrystore.Record) string { return strings.TrimSpace(r.OwnTitle()) })
+		o.by = by(func(r *entrystore.Record) string { return query.Fold(strings.TrimSpace(r.OwnTitle())) })
 	case "author":
 		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldAuthor, true
-		o.by = textual((*entrystore.Record).Author)
+		o.by = by(func(r *entrystore.Record) string { return query.Fold(r.Author()) })
 	case "thread":
 		o.fields, o.thread = lektordir.FieldPubDate|lektordir.FieldInReplyTo, true
 	case "flags":
-		o.fields, o.newest, o.by = lektordir.FieldPubDate, true, byFlags
+		o.fields, o.newest = lektordir.FieldPubDate, true
+		o.by = by(func(r *entrystore.Record) string { return entrystore.FlagOrder(r.Ref) })
 	case "relevance":
 		o.fields, o.newest, o.best = lektordir.FieldPubDate|lektordir.FieldTitle|lektordir.FieldAuthor, true, true
 	case "random":
-		o.best, o.by = true, byChance(random)
+		if random == nil {
+			random = rand.Uint64
+		}
+		o.best, o.by = true, by(func(*entrystore.Record) uint64 { return random() })
 	case "rank":
-		o.fields, o.newest, o.by = lektordir.FieldPubDate, true, byRank
+		// Entries without a rank, see RFC 5005, section 2, come last.
+		o.fields, o.newest = lektordir.FieldPubDate, true
+		o.by = by(func(r *entrystore.Record) int { return cmp.Or(r.Rank(), math.MaxInt) })
 	default:
 		return o, &cmdline.UsageError{
-			Message: fmt.Sprintf("--sort %s: there is no such key", by),
+			Message: fmt.Sprintf("--sort %s: there is no such key", name),
 			Hint:    "keys are " + strings.Join(Sorts, ", ") + "; put - in front for the reverse order",
 		}
 	}
@@ -104,53 +110,18 @@ func sortOrder(by string, random func() uint64) (order, error) {
 // title counts 100, a part of a word in the title 10, and a match in the author or the feed's
 // title 1. Matches in the text do not count.
 func byRelevance(words []string) func(a, b *entrystore.Record) int {
-	scores := map[*entrystore.Record]int{}
-	score := func(r *entrystore.Record) int {
-		s, ok := scores[r]
-		if !ok {
-			title, who := query.Fold(r.OwnTitle()), query.Fold(r.Author()+"\n"+r.Feed().Title())
-			for _, w := range words {
-				switch {
-				case query.StandsAlone(title, w):
-					s += 100
-				case strings.Contains(title, w):
-					s += 10
-				case strings.Contains(who, w):
-					s++
-				}
+	return by(func(r *entrystore.Record) (score int) {
+		title, who := query.Fold(r.OwnTitle()), query.Fold(r.Author()+"\n"+r.Feed().Title())
+		for _, w := range words {
+			switch {
+			case query.StandsAlone(title, w):
+				score -= 100
+			case strings.Contains(title, w):
+				score -= 10
+			case strings.Contains(who, w):
+				score--
 			}
-			scores[r] = s
 		}
-		return s
-	}
-	return func(a, b *entrystore.Record) int { return cmp.Compare(score(b), score(a)) }
-}
-
-// byChance compares entries by random numbers, one for each entry.
-func byChance(random func() uint64) func(a, b *entrystore.Record) int {
-	if random == nil {
-		random = rand.Uint64
-	}
-	drawn := map[*entrystore.Record]uint64{}
-	draw := func(r *entrystore.Record) uint64 {
-		n, ok := drawn[r]
-		if !ok {
-			n = random()
-			drawn[r] = n
-		}
-		return n
-	}
-	return func(a, b *entrystore.Record) int { return cmp.Compare(draw(a), draw(b)) }
-}
-
-// byFlags compares entries by their flags, see [entrystore.FlagOrder].
-func byFlags(a, b *entrystore.Record) int {
-	return cmp.Compare(entrystore.FlagOrder(a.Ref), entrystore.FlagOrder(b.Ref))
-}
-
-// byRank compares entries by their position in the document of a complete feed (RFC 5005,
-// section 2). Entries without a rank come last.
-func byRank(a, b *entrystore.Record) int {
-	place := func(r *entrystore.Record) int { return cmp.Or(r.Rank(), math.MaxInt) }
-	return cmp.Compare(place(a), place(b))
+		return score
+	})
 }

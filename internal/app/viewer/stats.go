@@ -3,8 +3,10 @@ package viewer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,10 +43,10 @@ const DefaultWeeks = 12
 type stat struct {
 	feed *lektordir.Feed
 	counted
-	weeks  []int     // number of entries dated in each week, oldest week first
+	Weeks  []int     // number of entries dated in each week, oldest week first
 	newest time.Time // date of the newest entry
 	dirs   []string  // directories of the feed and its entries
-	disk   int64     // bytes on the disk
+	Disk   int64     // bytes on the disk
 	error  string    // error of the last fetch
 	silent bool      // no entry in all the weeks
 }
@@ -74,12 +76,7 @@ func Stats(ctx context.Context, o StatsOptions, s *cmdline.Streams) error {
 	if p == nil {
 		return printStats(v, list, o)
 	}
-	for _, x := range list {
-		if err := p.Print(x); err != nil {
-			return err
-		}
-	}
-	return p.Flush()
+	return errors.Join(p.PrintAll(list), p.Flush())
 }
 
 // stats returns the statistics of feeds, sorted by title.
@@ -92,9 +89,8 @@ func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) 
 	statOf := func(f *lektordir.Feed) *stat {
 		x := byFeed[f.Hash]
 		if x == nil {
-			x = &stat{feed: f, weeks: make([]int, weeks)}
+			x = &stat{feed: f, Weeks: make([]int, weeks), dirs: []string{v.Dir.Join("src", f.Hash)}}
 			byFeed[f.Hash] = x
-			x.dirs = append(x.dirs, v.Dir.Join("src", f.Hash))
 		}
 		return x
 	}
@@ -110,11 +106,7 @@ func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) 
 		x.count(r, v.Now)
 		x.dirs = append(x.dirs, r.Path())
 	}
-	list := make([]*stat, 0, len(byFeed))
-	for _, x := range byFeed {
-		list = append(list, x)
-	}
-	slices.SortFunc(list, func(a, b *stat) int {
+	list := slices.SortedFunc(maps.Values(byFeed), func(a, b *stat) int {
 		return cmp.Or(cmp.Compare(query.Fold(a.feed.Title()), query.Fold(b.feed.Title())),
 			cmp.Compare(a.feed.Hash, b.feed.Hash))
 	})
@@ -139,8 +131,8 @@ func (x *stat) count(r *entrystore.Record, now time.Time) {
 	if date.After(x.newest) {
 		x.newest = date
 	}
-	if ago, weeks := weeksAgo(date, now), len(x.weeks); ago >= 0 && ago < weeks {
-		x.weeks[weeks-1-ago]++
+	if ago, weeks := weeksAgo(date, now), len(x.Weeks); ago >= 0 && ago < weeks {
+		x.Weeks[weeks-1-ago]++
 	}
 }
 
@@ -159,7 +151,7 @@ func (x *stat) measure(ctx context.Context) {
 				return nil // the file vanished
 			}
 			if id := (inode{uint64(st.Dev), uint64(st.Ino)}); !counted[id] {
-				x.disk += int64(st.Blocks) * 512
+				x.Disk += int64(st.Blocks) * 512
 				counted[id] = st.Nlink > 1 && !e.IsDir()
 			}
 			return nil
@@ -193,9 +185,9 @@ func printStats(v *session.Session, stats []*stat, o StatsOptions) error {
 	fmt.Fprintf(&b, "%8s %8s  %-*s %5s %10s  %s\n", "unread", "entries", max(o.Weeks, len("weeks")), "weeks", "most",
 		"disk", "feed")
 	for _, x := range stats {
-		most := slices.Max(x.weeks)
-		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.Unread, x.All, bar(x.weeks, most),
-			max(0, len("weeks")-o.Weeks), "", most, humanize.Bytes(x.disk), termsafe.Line(x.feed.Title()))
+		most := slices.Max(x.Weeks)
+		line := fmt.Sprintf("%8d %8d  %s%*s %5d %10s  %s", x.Unread, x.All, bar(x.Weeks, most),
+			max(0, len("weeks")-o.Weeks), "", most, humanize.Bytes(x.Disk), termsafe.Line(x.feed.Title()))
 		if state := x.state(v.Now); state != "" {
 			line += "  " + termsafe.Line(state)
 		}
@@ -231,12 +223,12 @@ type statSum struct {
 // sum adds up the statistics of feeds.
 func sum(stats []*stat, weeks int) *statSum {
 	all := &statSum{feeds: len(stats)}
-	all.weeks = make([]int, weeks)
+	all.Weeks = make([]int, weeks)
 	for _, x := range stats {
 		all.Plus(x.Tally)
-		all.disk += x.disk
-		for i, n := range x.weeks {
-			all.weeks[i] += n
+		all.Disk += x.Disk
+		for i, n := range x.Weeks {
+			all.Weeks[i] += n
 		}
 		if x.error != "" {
 			all.broken++
@@ -248,7 +240,7 @@ func sum(stats []*stat, weeks int) *statSum {
 }
 
 func (s *statSum) String() string {
-	return fmt.Sprintf("%s in all, %s; %d broken, %d silent", humanize.Count(s.feeds, "feed"), humanize.Bytes(s.disk),
+	return fmt.Sprintf("%s in all, %s; %d broken, %d silent", humanize.Count(s.feeds, "feed"), humanize.Bytes(s.Disk),
 		s.broken, s.silent)
 }
 
@@ -258,11 +250,11 @@ var statColumns = []cmdline.Column[*stat]{
 	{Name: "unread", Get: func(x *stat) any { return x.Unread }},
 	{Name: "all", Get: func(x *stat) any { return x.All }},
 	{Name: "flagged", Get: func(x *stat) any { return x.Flagged }},
-	{Name: "weeks", Get: func(x *stat) any { return x.weeks }},
+	{Name: "weeks", Get: func(x *stat) any { return x.Weeks }},
 	{Name: "newest", Get: func(x *stat) any { return x.newest }},
 	{Name: "silent", Get: func(x *stat) any { return x.silent }},
 	{Name: "error", Get: func(x *stat) any { return x.error }},
-	{Name: "bytes", Get: func(x *stat) any { return x.disk }},
+	{Name: "bytes", Get: func(x *stat) any { return x.Disk }},
 	{Name: "feedid", Get: func(x *stat) any { return feedurl.Public(x.feed.ID) }},
 	{Name: "feedhash", Verbatim: true, Get: func(x *stat) any { return x.feed.Hash }},
 }

@@ -31,65 +31,50 @@ func Public(e *lektordir.Entry) *lektordir.Entry {
 	if textfile.IsText(p.Type) {
 		p.Content = []byte(feedurl.RedactText(string(p.Content)))
 	}
-	p.Categories = slices.Clone(p.Categories)
-	for i, c := range p.Categories {
-		p.Categories[i] = feedurl.RedactText(c)
-	}
-	p.Terms = slices.Clone(p.Terms)
-	for i := range p.Terms {
-		c := &p.Terms[i]
-		for _, s := range []*string{&c.Name, &c.Scheme, &c.Label, &c.Term} {
-			*s = feedurl.RedactText(*s)
-		}
-	}
-	p.Contributors = slices.Clone(p.Contributors)
-	for i, c := range p.Contributors {
-		p.Contributors[i] = feedurl.RedactText(c)
-	}
-	p.Relations = slices.DeleteFunc(slices.Clone(p.Relations),
-		func(r lektordir.Relation) bool { return !feedconv.IsLink(r.URL) })
-	for i := range p.Relations {
-		r := &p.Relations[i]
-		r.Rel, r.URL, r.Title = feedurl.RedactText(r.Rel), feedurl.RedactText(r.URL), feedurl.RedactText(r.Title)
-	}
-	p.InReplyTo = slices.Clone(p.InReplyTo)
+	redact(&p.Categories, func(c *string) []*string { return []*string{c} })
+	redact(&p.Contributors, func(c *string) []*string { return []*string{c} })
+	redact(&p.Terms, func(c *lektordir.Category) []*string { return []*string{&c.Name, &c.Scheme, &c.Label, &c.Term} })
+	redact(&p.Relations, func(r *lektordir.Relation) []*string { return []*string{&r.Rel, &r.URL, &r.Title} })
+	redact(&p.InReplyTo, func(r *lektordir.ReplyTo) []*string { return []*string{&r.Ref, &r.URL, &r.Source} })
+	redact(&p.People, func(who *lektordir.Person) []*string { return []*string{&who.Name, &who.Email, &who.URL} })
+	redact(&p.Enclosures, func(e *lektordir.Enclosure) []*string { return []*string{&e.URL} })
+	redact(&p.Elements, publicElement)
+	p.Relations = slices.DeleteFunc(p.Relations, func(r lektordir.Relation) bool { return !feedconv.IsLink(r.URL) })
+	p.Enclosures = slices.DeleteFunc(p.Enclosures, func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
 	for i := range p.InReplyTo {
 		r := &p.InReplyTo[i]
-		r.Ref = feedurl.RedactText(r.Ref)
-		r.URL, r.Source = Followable(feedurl.RedactText(r.URL)), Followable(feedurl.RedactText(r.Source))
+		r.URL, r.Source = Followable(r.URL), Followable(r.Source)
 	}
-	p.People = slices.Clone(p.People)
 	for i := range p.People {
-		who := &p.People[i]
-		who.Name, who.Email = feedurl.RedactText(who.Name), feedurl.RedactText(who.Email)
-		who.URL = Followable(feedurl.RedactText(who.URL))
-	}
-	p.Elements = publicElements(p.Elements)
-	p.Enclosures = slices.DeleteFunc(slices.Clone(p.Enclosures),
-		func(e lektordir.Enclosure) bool { return !feedconv.IsLink(e.URL) })
-	for i := range p.Enclosures {
-		p.Enclosures[i].URL = feedurl.RedactText(p.Enclosures[i].URL)
+		p.People[i].URL = Followable(p.People[i].URL)
 	}
 	return &p
 }
 
-// publicElements returns elements without passwords, and without attributes that are references which a
-// reader must not follow.
-func publicElements(list lektordir.Elements) lektordir.Elements {
-	list = slices.Clone(list)
-	for i := range list {
-		e := &list[i]
-		e.Text, e.Attributes = feedurl.RedactText(e.Text), slices.Clone(e.Attributes)
-		for j := range e.Attributes {
-			a := &e.Attributes[j]
-			a.Value = feedurl.RedactText(a.Value)
-			switch name := strings.ToLower(a.Name); {
-			case strings.HasSuffix(name, "url"), name == "uri", name == "href", name == "src", name == "img":
-				a.Value = Followable(a.Value)
-			}
+// redact replaces a list by a copy without user names and passwords in the texts of its elements.
+func redact[S ~[]T, T any](list *S, texts func(*T) []*string) {
+	*list = slices.Clone(*list)
+	for i := range *list {
+		for _, s := range texts(&(*list)[i]) {
+			*s = feedurl.RedactText(*s)
 		}
 	}
-	return list
+}
+
+// publicElement removes the values of attributes of e that are references which a reader must not follow, and returns
+// its texts.
+func publicElement(e *lektordir.Element) []*string {
+	texts := []*string{&e.Text}
+	e.Attributes = slices.Clone(e.Attributes)
+	for i := range e.Attributes {
+		a := &e.Attributes[i]
+		texts = append(texts, &a.Value)
+		switch name := strings.ToLower(a.Name); {
+		case strings.HasSuffix(name, "url"), name == "uri", name == "href", name == "src", name == "img":
+			a.Value = Followable(a.Value)
+		}
+	}
+	return texts
 }
 
 // Own is like [Public], but keeps the article. It is for output that only the user reads, for

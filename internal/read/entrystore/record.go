@@ -109,7 +109,7 @@ func (r *Record) Read(want lektordir.Fields) error {
 	}
 	e, err := r.s.Dir.ReadEntry(r.Ref, want)
 	for try := 0; errors.Is(err, fs.ErrNotExist) && try < mostMoves; try++ {
-		ref, found := r.s.where(r.Ref)
+		ref, found := r.s.Where(r.Ref)
 		if !found || ref == r.Ref && try > 1 {
 			return err
 		}
@@ -126,10 +126,10 @@ func (r *Record) Read(want lektordir.Fields) error {
 // mostMoves is the maximum number of times that a read is repeated because the entry was renamed.
 const mostMoves = 20
 
-// where returns the new name of an entry that was renamed, or false if the entry was removed. It first
+// Where returns the new name of an entry that was renamed, or false if the entry was removed. It first
 // tries the usual flags, because a listing is soon out of date if another process renames all entries.
 // A listing of the feed is kept until an entry is not where it says.
-func (s *Store) where(ref lektordir.Ref) (lektordir.Ref, bool) {
+func (s *Store) Where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	if now, found := s.renamed(ref); found {
 		return now, true
 	}
@@ -481,10 +481,8 @@ var columns = []column{
 	col("url", lektordir.FieldLink|lektordir.FieldID, func(r *Record) any { return r.URL() }),
 	col("author", lektordir.FieldAuthor, func(r *Record) any { return r.Author() }),
 	col("id", lektordir.FieldID, func(r *Record) any { return r.Get(lektordir.FieldID).ID }),
-	col("type", lektordir.FieldType, func(r *Record) any {
-		return cmp.Or(r.Get(lektordir.FieldType).Type,
-			"text/plain")
-	}),
+	col("type", lektordir.FieldType,
+		func(r *Record) any { return cmp.Or(r.Get(lektordir.FieldType).Type, "text/plain") }),
 	col("categories", lektordir.FieldCategories,
 		func(r *Record) any { return r.Get(lektordir.FieldCategories).Categories }),
 	col("enclosures", lektordir.FieldEnclosures, func(r *Record) any {
@@ -511,24 +509,22 @@ var columns = []column{
 		Get: func(r *Record) any { return r.Ref.Feed }}},
 	full("folder", 0, func(r *Record) any { return r.folders() }),
 	full("delivered", 0, func(r *Record) any { return r.Ref.Delivered() }),
-	sparse("fulltext", lektordir.FieldFullText,
-		func(r *Record) any { return r.Get(lektordir.FieldFullText).FullText.URL }),
-	sparse("updated", lektordir.FieldUpdated, func(r *Record) any { return r.Get(lektordir.FieldUpdated).Updated }),
-	sparse("comments", lektordir.FieldComments, func(r *Record) any { return r.Get(lektordir.FieldComments).Comments }),
-	sparse("image", lektordir.FieldImage, func(r *Record) any { return r.Get(lektordir.FieldImage).Image }),
-	sparse("language", lektordir.FieldLanguage, func(r *Record) any { return r.Get(lektordir.FieldLanguage).Language }),
-	sparse("contributors", lektordir.FieldContributors,
-		func(r *Record) any { return r.Get(lektordir.FieldContributors).Contributors }),
-	sparse("source", lektordir.FieldSource, func(r *Record) any { return r.Get(lektordir.FieldSource).Source.Title }),
-	sparse("duration", lektordir.FieldDuration,
-		func(r *Record) any { return int(r.Get(lektordir.FieldDuration).Duration.Seconds()) }),
-	sparse("episode", lektordir.FieldEpisode, func(r *Record) any { return r.Get(lektordir.FieldEpisode).Episode }),
-	sparse("season", lektordir.FieldSeason, func(r *Record) any { return r.Get(lektordir.FieldSeason).Season }),
-	sparse("transcript", lektordir.FieldElements, func(r *Record) any { return r.urls(lektordir.Transcript) }),
-	sparse("chapters", lektordir.FieldElements, func(r *Record) any { return r.urls(lektordir.Chapters) }),
-	sparse("inReplyTo", lektordir.FieldInReplyTo, func(r *Record) any {
+	sparse("fulltext", lektordir.FieldFullText, func(e *lektordir.Entry) any { return e.FullText.URL }),
+	sparse("updated", lektordir.FieldUpdated, func(e *lektordir.Entry) any { return e.Updated }),
+	sparse("comments", lektordir.FieldComments, func(e *lektordir.Entry) any { return e.Comments }),
+	sparse("image", lektordir.FieldImage, func(e *lektordir.Entry) any { return e.Image }),
+	sparse("language", lektordir.FieldLanguage, func(e *lektordir.Entry) any { return e.Language }),
+	sparse("contributors", lektordir.FieldContributors, func(e *lektordir.Entry) any { return e.Contributors }),
+	sparse("source", lektordir.FieldSource, func(e *lektordir.Entry) any { return e.Source.Title }),
+	sparse("duration", lektordir.FieldDuration, func(e *lektordir.Entry) any { return int(e.Duration.Seconds()) }),
+	sparse("episode", lektordir.FieldEpisode, func(e *lektordir.Entry) any { return e.Episode }),
+	sparse("season", lektordir.FieldSeason, func(e *lektordir.Entry) any { return e.Season }),
+	sparse("transcript", lektordir.FieldElements,
+		func(e *lektordir.Entry) any { return urls(e, lektordir.Transcript) }),
+	sparse("chapters", lektordir.FieldElements, func(e *lektordir.Entry) any { return urls(e, lektordir.Chapters) }),
+	sparse("inReplyTo", lektordir.FieldInReplyTo, func(e *lektordir.Entry) any {
 		var refs []string
-		for _, to := range r.InReplyTo() {
+		for _, to := range e.InReplyTo {
 			refs = append(refs, to.Ref)
 		}
 		return refs
@@ -540,9 +536,9 @@ var columns = []column{
 }
 
 // urls returns the URLs of the elements with a name.
-func (r *Record) urls(name string) (list []string) {
-	for e := range r.Get(lektordir.FieldElements).Elements.Named(name) {
-		list = append(list, e.Get("url"))
+func urls(e *lektordir.Entry, name string) (list []string) {
+	for x := range e.Elements.Named(name) {
+		list = append(list, x.Get("url"))
 	}
 	return list
 }
@@ -558,16 +554,16 @@ func extra(name string, need lektordir.Fields, get func(*Record) any) column {
 	return column{need, cmdline.Column[*Record]{Name: name, Extra: true, Get: get}}
 }
 
-// full returns an extra column that JSON includes by default, and sparse one that JSON includes if
-// it is not empty.
+// full returns an extra column that JSON includes by default, and sparse one of a field of the entry that JSON
+// includes if it is not empty.
 func full(name string, need lektordir.Fields, get func(*Record) any) column {
 	c := extra(name, need, get)
 	c.Full = true
 	return c
 }
 
-func sparse(name string, need lektordir.Fields, get func(*Record) any) column {
-	c := full(name, need, get)
+func sparse(name string, need lektordir.Fields, get func(*lektordir.Entry) any) column {
+	c := full(name, need, func(r *Record) any { return get(r.Get(need)) })
 	c.Sparse = true
 	return c
 }

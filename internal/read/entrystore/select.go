@@ -158,8 +158,7 @@ type selectRun struct {
 	sel     Selection
 	ctx     context.Context
 	matcher *query.Matcher
-	first   lektordir.Fields // fields that the query needs, except the content
-	pending []*Record        // found entries that may have to be read
+	pending []*Record // found entries that may have to be read
 	found   []*Record
 	// oldest is the date of the oldest of the Newest entries; zero until that many were found.
 	oldest time.Time
@@ -172,8 +171,7 @@ func (s *Store) selecting(ctx context.Context, sel Selection) *selectRun {
 	if sel.Links != nil {
 		sel.Want |= linkFields
 	}
-	return &selectRun{store: s, sel: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now),
-		first: sel.Query.Fields() &^ lektordir.FieldContent}
+	return &selectRun{store: s, sel: sel, ctx: ctx, matcher: sel.Query.Bind(s.Now)}
 }
 
 // lookedAtOnce is the number of entries that are read in parallel.
@@ -197,8 +195,14 @@ func (q *selectRun) add(r *Record) error {
 
 // decide reads the pending entries, and keeps those that the query selects.
 func (q *selectRun) decide() error {
+	fields := q.sel.Query.Fields() | q.sel.Want
 	kept, err := Filter(q.ctx, q.pending, func(r *Record) bool {
-		wanted := r.wanted(q.matcher, q.first, q.sel.Want)
+		wanted := !r.maybe
+		if r.maybe {
+			yes, err := r.Decide(q.matcher, fields)
+			wanted = q.store.Usable(err) && yes
+		}
+		wanted = wanted && q.store.Usable(r.Read(q.sel.Want))
 		if q.sel.Links != nil {
 			feed, linked := q.sel.Links[feedurl.Article(r.URL())]
 			wanted = wanted && linked && feed != r.Ref.Feed
@@ -309,23 +313,4 @@ func (s *Store) scan(ctx context.Context, sel Selection) ([]*Record, error) {
 		s.Index.Missed(total)
 	}
 	return found, err
-}
-
-// wanted reports whether the query selects the entry. It reads cheap fields first, and the content
-// only if it is needed.
-func (r *Record) wanted(m *query.Matcher, first, want lektordir.Fields) bool {
-	if !r.maybe {
-		return want == 0 || r.s.Usable(r.Read(want))
-	}
-	if !r.s.Usable(r.Read(want | first)) {
-		return false
-	}
-	verdict := r.Match(m)
-	if verdict == query.Maybe {
-		if !r.s.Usable(r.Read(first | lektordir.FieldContent | lektordir.FieldType)) {
-			return false
-		}
-		verdict = r.Match(m)
-	}
-	return verdict == query.Yes
 }

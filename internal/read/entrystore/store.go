@@ -56,11 +56,13 @@ type Store struct {
 	Numbers bool
 
 	malformed cmdline.Warnings
-	inFolders sync.Map // cached results of Folders by feed hash
-	gaps      sync.Map // cached results of Incomplete by feed hash
-	complete  sync.Map // cached results of ranks by feed hash
-	refused   sync.Map // cached results of FeedError by feed hash
 	damaged   sync.Map // keys of entries whose damaged optional files were reported
+
+	// Results by the hash of a feed.
+	inFolders workers.Cache[[]string]
+	gaps      workers.Cache[string]
+	complete  workers.Cache[map[string]int]
+	refused   workers.Cache[error]
 
 	repeated struct { // cached result of repeats
 		sync.Mutex
@@ -69,7 +71,7 @@ type Store struct {
 	}
 
 	moved  sync.Mutex
-	places map[string]places // listings by feed hash, see where
+	places map[string]places // listings by feed hash, see Where
 }
 
 // Open opens the lektor-dir at path. It fails if there is none. now is the clock; nil means time.Now.
@@ -93,45 +95,34 @@ func New(dir *lektordir.Dir, now time.Time, s *cmdline.Streams) *Store {
 
 // Folders returns the folders of a feed, each a path of names separated by '/'. The result is cached.
 func (s *Store) Folders(hash string) []string {
-	list, ok := s.inFolders.Load(hash)
-	if !ok {
-		list, _ = s.inFolders.LoadOrStore(hash, settings.Categories(s.Dir, hash))
-	}
-	return list.([]string)
+	return s.inFolders.Of(hash, func() []string { return settings.Categories(s.Dir, hash) })
 }
 
 // Incomplete returns one line about missing entries of a feed and the reason, "" if none are known to
 // be missing. The result is cached.
 func (s *Store) Incomplete(hash string) string {
-	text, ok := s.gaps.Load(hash)
-	if !ok {
-		gap := ""
+	return s.gaps.Of(hash, func() string {
 		if g := history.Of(s.Dir, hash).Gap(); g != nil {
-			gap = g.String()
+			return g.String()
 		}
-		text, _ = s.gaps.LoadOrStore(hash, gap)
-	}
-	return text.(string)
+		return ""
+	})
 }
 
 // ranks returns the positions, from 1, of the entries in the document of a complete feed, by
 // identity; nil for other feeds. The result is cached.
 func (s *Store) ranks(hash string) map[string]int {
-	if m, ok := s.complete.Load(hash); ok {
-		return m.(map[string]int)
-	}
-	var m map[string]int
-	// List has reported errors already.
-	if list, ok, err := s.Dir.Complete(hash); ok && err == nil {
-		m = make(map[string]int, len(list))
-		for i, id := range list {
-			if m[id] == 0 {
-				m[id] = i + 1
-			}
+	return s.complete.Of(hash, func() map[string]int {
+		list, ok, err := s.Dir.Complete(hash)
+		if !ok || err != nil {
+			return nil // List has reported errors already
 		}
-	}
-	first, _ := s.complete.LoadOrStore(hash, m)
-	return first.(map[string]int)
+		ranks := make(map[string]int, len(list))
+		for i, id := range slices.Backward(list) {
+			ranks[id] = i + 1
+		}
+		return ranks
+	})
 }
 
 // Report prints the errors of a walk of the lektor-dir: malformed entries as warnings, others as
@@ -158,14 +149,19 @@ func malformed(err error) bool {
 // Usable reports whether an entry could be read, given the error of reading it, and prints the error.
 // I/O errors are failures; others, for example a directory in the place of a file, are warnings.
 func (s *Store) Usable(err error) bool {
-	for _, e := range humanize.Errors(err) {
+	s.unreadable(humanize.Errors(err), "skipped")
+	return err == nil
+}
+
+// unreadable prints errors of reading an entry, with what follows from warnings.
+func (s *Store) unreadable(errs []error, so string) {
+	for _, e := range errs {
 		if _, ok := errors.AsType[syscall.Errno](e); ok {
 			s.Report(e)
 		} else {
-			s.malformed.Warn("%v; skipped", e)
+			s.malformed.Warn("%v; %s", e, so)
 		}
 	}
-	return err == nil
 }
 
 // dropOptional reports err and returns nil if err is only about optional files. It reports only one
@@ -180,17 +176,9 @@ func (s *Store) dropOptional(err error, key string) error {
 			return err
 		}
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	if _, reported := s.damaged.LoadOrStore(key, true); reported {
-		return nil
-	}
-	for _, e := range all {
-		if _, ok := errors.AsType[syscall.Errno](e); ok {
-			s.S.Report.Print(e)
-		} else {
-			s.malformed.Warn("%v; it is ignored", e)
+	if len(all) > 0 {
+		if _, reported := s.damaged.LoadOrStore(key, true); !reported {
+			s.unreadable(all, "it is ignored")
 		}
 	}
 	return nil
@@ -199,16 +187,8 @@ func (s *Store) dropOptional(err error, key string) error {
 // FeedError returns the I/O error of reading a feed, or nil if there is none. A malformed or missing
 // feed is not an I/O error. The result is cached.
 func (s *Store) FeedError(hash string) error {
-	if err, ok := s.refused.Load(hash); ok {
-		return err.(feedError).error
-	}
-	refused := feedError{subscriptions.Readable(s.Dir, hash)}
-	s.refused.Store(hash, refused)
-	return refused.error
+	return s.refused.Of(hash, func() error { return subscriptions.Readable(s.Dir, hash) })
 }
-
-// feedError is an error or nil, for a map.
-type feedError struct{ error }
 
 // List lists entries, see [lektordir.Dir.List], and reports errors. The error is that of ctx.
 func (s *Store) List(ctx context.Context, o lektordir.ListOptions) ([]lektordir.Ref, error) {

@@ -77,75 +77,72 @@ func (j *journal) record(from, to string, rename func() error) error {
 	before, written := j.note(from, to)
 	err := rename()
 	switch {
-	case err != nil && written:
+	case err == nil:
+		j.warn()
+	case written:
 		j.log.Cut(before)
 		j.ahead, j.chunk = nil, 0
 		j.moves--
-	case err != nil || j.failed == nil || j.warned:
-	case j.moves > 0:
-		j.store.S.Report.Warn("undo can take back only the first %d of these: %v", j.moves, j.failed)
-		j.warned = true
-	default:
-		j.store.S.Report.Warn("undo cannot take this back: %v", j.failed)
-		j.warned = true
 	}
 	return err
+}
+
+// warn warns once that lines cannot be written.
+func (j *journal) warn() {
+	switch {
+	case j.failed == nil || j.warned:
+		return
+	case j.moves > 0:
+		j.store.S.Report.Warn("undo can take back only the first %d of these: %v", j.moves, j.failed)
+	default:
+		j.store.S.Report.Warn("undo cannot take this back: %v", j.failed)
+	}
+	j.warned = true
 }
 
 // note appends a line for a rename. It returns the size of the log before the line, and whether
 // the line was written.
 func (j *journal) note(from, to string) (before int64, written bool) {
-	if j.failed != nil {
+	line := from + "\t" + to + "\n"
+	switch {
+	case j.failed != nil:
 		return 0, false
-	}
-	if strings.ContainsAny(from, "\t\n") || strings.ContainsAny(to, "\t\n") {
+	case strings.Count(line, "\t") != 1 || strings.Count(line, "\n") != 1:
 		j.store.S.Report.Warn("undo cannot take back %s: its name has a tab or a newline", from)
 		return 0, false
-	}
-	if j.failed = j.begin(); j.failed != nil {
-		return 0, false
-	}
-	line := from + "\t" + to + "\n"
-	if len(j.ahead) > 0 && j.ahead[0] == line {
+	case len(j.ahead) > 0 && j.ahead[0] == line:
 		before = j.written
 		j.ahead, j.written = j.ahead[1:], before+int64(len(line))
 		j.moves++
 		return before, true
 	}
-	j.forget()
-	before = j.log.Size()
-	if before+int64(len(line)) > j.max {
-		j.failed = errors.New("the journal of the command is full")
-	} else {
-		j.failed = j.log.Append([]byte(line))
+	return j.append(line, 1)
+}
+
+// append appends lines of n changes. It returns the size of the log before, and whether they were written.
+func (j *journal) append(lines string, n int) (before int64, written bool) {
+	if j.failed == nil {
+		j.failed = j.begin()
 	}
 	if j.failed != nil {
 		return 0, false
 	}
-	j.moves++
-	return before, true
+	j.forget()
+	if before = j.log.Size(); before+int64(len(lines)) > j.max {
+		j.failed = errors.New("the journal of the command is full")
+	} else if j.failed = j.log.Append([]byte(lines)); j.failed == nil {
+		j.moves += n
+	}
+	return before, j.failed == nil
 }
 
 // settings appends lines for changes of settings. They are synced, as the changes are.
 func (j *journal) settings(changes []subscriptions.Change) {
-	if j.failed == nil {
-		j.failed = j.begin()
+	c := Contents{Changes: changes}
+	if _, written := j.append(c.Lines(), len(changes)); written {
+		j.failed = j.log.Sync()
 	}
-	if j.failed == nil {
-		j.forget()
-		var lines []byte
-		for _, c := range changes {
-			lines = append(lines, settingLine(c)...)
-		}
-		if j.failed = j.log.Append(lines); j.failed == nil {
-			j.moves += len(changes)
-			j.failed = j.log.Sync()
-		}
-	}
-	if j.failed != nil && !j.warned {
-		j.store.S.Report.Warn("undo cannot take this back: %v", j.failed)
-		j.warned = true
-	}
+	j.warn()
 }
 
 // settingLine returns the line of a change of a setting.

@@ -4,11 +4,13 @@ package external
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -23,34 +25,29 @@ import (
 
 // Argv is the arguments of a command that is run for entries. Arguments that are templates, as in
 // -o, are filled in for each entry.
-type Argv struct {
-	words   []string
-	columns []*cmdline.Printer[*entrystore.Record] // nil for a word that is not a template
-	out     []*bytes.Buffer                        // output of columns
-}
+type Argv struct{ words []string }
 
 // New parses the templates of a command. The error is a [*cmdline.UsageError].
 func New(words []string) (*Argv, error) {
 	if len(words) == 0 || words[0] == "" {
 		return nil, cmdline.Usagef("the command is missing")
 	}
-	a := &Argv{words: words, columns: make([]*cmdline.Printer[*entrystore.Record], len(words)),
-		out: make([]*bytes.Buffer, len(words))}
-	for i, w := range words {
-		if !strings.Contains(w, "{{") {
-			continue
-		}
-		if i == 0 {
-			return nil, cmdline.Usagef("%s: the name of a command cannot be a template", w)
-		}
-		a.out[i] = &bytes.Buffer{}
-		var err error
-		if a.columns[i], err = cmdline.NewPrinter(a.out[i], cmdline.PrinterOptions{Format: w, Nul: true},
-			entrystore.Columns()); err != nil {
+	if isTemplate(words[0]) {
+		return nil, cmdline.Usagef("%s: the name of a command cannot be a template", words[0])
+	}
+	for _, w := range words {
+		if _, err := printer(io.Discard, w); isTemplate(w) && err != nil {
 			return nil, err
 		}
 	}
-	return a, nil
+	return &Argv{words}, nil
+}
+
+func isTemplate(word string) bool { return strings.Contains(word, "{{") }
+
+// printer returns a printer of a template.
+func printer(w io.Writer, template string) (*cmdline.Printer[*entrystore.Record], error) {
+	return cmdline.NewPrinter(w, cmdline.PrinterOptions{Format: template, Nul: true}, entrystore.Columns())
 }
 
 // maxArgument is the maximum length of an argument or variable in bytes, a little less than systems
@@ -60,25 +57,23 @@ const maxArgument = 64 << 10
 // For returns the arguments for an entry. If the text of a template begins with a minus, a space
 // is put in front, so that it is not taken for an option.
 func (a *Argv) For(r *entrystore.Record) ([]string, error) {
-	args := make([]string, len(a.words))
-	for i, w := range a.words {
-		p := a.columns[i]
-		if p == nil {
-			args[i] = w
+	args := slices.Clone(a.words)
+	for i, w := range args {
+		if !isTemplate(w) {
 			continue
 		}
-		a.out[i].Reset()
-		if err := p.Print(r); err != nil {
+		var out bytes.Buffer
+		p, err := printer(&out, w)
+		if err == nil {
+			err = cmp.Or(p.Print(r), p.Flush())
+		}
+		if err != nil {
 			return nil, err
 		}
-		if err := p.Flush(); err != nil {
-			return nil, err
+		args[i] = short(strings.TrimSuffix(out.String(), "\x00"))
+		if strings.HasPrefix(args[i], "-") && !strings.HasPrefix(w, "-") {
+			args[i] = " " + args[i]
 		}
-		arg := short(strings.TrimSuffix(a.out[i].String(), "\x00"))
-		if strings.HasPrefix(arg, "-") && !strings.HasPrefix(w, "-") {
-			arg = " " + arg
-		}
-		args[i] = arg
 	}
 	return args, nil
 }

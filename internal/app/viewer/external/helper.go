@@ -55,25 +55,14 @@ func (h *Helper) HandOver(ctx context.Context, s *entrystore.Store, r *entrystor
 	return nil
 }
 
-// For is [Helper.Command], but the player gets the file that was saved from the URL of an entry, if there is
-// one.
+// For returns the command of a helper for a URL of an entry. The player gets the file that was saved from the URL, if
+// there is one. It fails if the scheme of the URL is not allowed.
 func (h *Helper) For(s *entrystore.Store, r *entrystore.Record, u string) ([]string, error) {
-	path := r.Saved(u)
-	if h != Player || path == "" {
-		return h.Command(s.Dir, u)
-	}
-	argv, err := h.Find()
-	if err != nil {
-		return nil, err
-	}
-	return with(argv, path), nil
-}
-
-// Command returns the command of a helper for a URL. It fails if the scheme of the URL is not
-// allowed.
-func (h *Helper) Command(d *lektordir.Dir, u string) ([]string, error) {
-	u, err := allowed(d, u)
-	if err != nil {
+	if path := r.Saved(u); h == Player && path != "" {
+		u = path
+	} else if link, err := allowed(s.Dir, u); err == nil {
+		u = link
+	} else {
 		return nil, err
 	}
 	argv, err := h.Find()

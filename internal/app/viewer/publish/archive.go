@@ -186,7 +186,7 @@ func (a *archiver) publish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	data, err := a.encode(feed)
+	data, err := a.encode(feed, nil)
 	if err != nil {
 		return err
 	}
@@ -310,7 +310,7 @@ func people(list []feedconv.Person) []string {
 
 // printed returns the digest of the element of an entry, for a rebuilt ledger.
 func (a *archiver) printed(e feedconv.Entry) string {
-	doc, err := a.encode(&feedconv.Feed{Entries: []feedconv.Entry{e}})
+	doc, err := a.encode(&feedconv.Feed{Entries: []feedconv.Entry{e}}, nil)
 	if err != nil {
 		return ""
 	}
@@ -341,7 +341,7 @@ func (a *archiver) writeArchive(ctx context.Context, of []int) error {
 		Links:   []feedconv.Link{{Rel: "self", URL: a.url(name)}, {Rel: "current", URL: a.feed.ID}},
 	}
 	a.linkPrevious(feed, number-1)
-	data, err := a.encode(feed)
+	data, err := a.encode(feed, nil)
 	if err != nil {
 		return err
 	}

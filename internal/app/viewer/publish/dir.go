@@ -150,18 +150,14 @@ func (d *documents) found(kind string) (map[int]bool, error) {
 	return there, nil
 }
 
-// temporary matches the name of the temporary file of an archive or a page.
-var temporary = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\.((?:archive|page)-[0-9]{4,}\.(?:atom|rss|json))[0-9]+$`)
-})
-
 // sweep removes the temporary files of killed runs.
 func (d *documents) sweep() {
 	paths := []string{d.path(d.name), d.path(ledgerName)}
 	names, _ := os.ReadDir(d.dir) // leftovers do no harm, so errors are ignored
 	for _, n := range names {
-		if m := temporary().FindStringSubmatch(n.Name()); m != nil {
-			paths = append(paths, d.path(m[1]))
+		of := strings.TrimRight(strings.TrimPrefix(n.Name(), "."), "0123456789")
+		if numberedName().MatchString(of) {
+			paths = append(paths, d.path(of))
 		}
 	}
 	atomicfile.Sweep(paths...)

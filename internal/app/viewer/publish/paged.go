@@ -55,7 +55,7 @@ func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]
 			return err
 		}
 		feed.Updated = newestOf(feed.Entries)
-		data, err := p.encode(&feed)
+		data, err := p.encode(&feed, nil)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@
 package publish
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -17,7 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
@@ -149,7 +147,7 @@ type publisher struct {
 	named  []string      // hashes of the feeds of --include
 	warned bool          // an earlier attempt warned of omitted feeds, if there are any
 
-	sources sync.Map // results of fetchedFrom by hash of the feed
+	sources workers.Cache[string] // results of fetchedFrom by hash of the feed
 }
 
 // selected returns the entries that are published, oldest first.
@@ -180,12 +178,7 @@ type candidate struct {
 	ref lektordir.Ref
 	archive.Entry
 	link string
-	read *feedconv.Entry // nil if it is read again when it is written
 }
-
-// maxHeld is how many bytes of entries stay in memory between candidates and gather. Entries
-// beyond it are read twice.
-const maxHeld = 16 << 20
 
 // candidates reads the entries to publish, in parallel, and returns their ids, digests and dates,
 // oldest first. Entries that cannot be read are reported and left out. look is called with each,
@@ -197,7 +190,6 @@ func (p *publisher) candidates(ctx context.Context,
 		return nil, err
 	}
 	list := make([]candidate, len(found))
-	var held atomic.Int64
 	err = workers.ForEach(ctx, len(found), func(i int) {
 		// Documents have the files as they are now, not what an index remembers.
 		r := p.Record(found[i].Ref)
@@ -208,18 +200,9 @@ func (p *publisher) candidates(ctx context.Context,
 		list[i] = candidate{ref: r.Ref, link: e.Link, Entry: archive.Entry{ID: e.ID, Digest: digest(r, e),
 			Updated: e.Updated}}
 		look(&list[i], r, e)
-		size := int64(sizeOf(e))
-		if held.Add(size) <= maxHeld {
-			list[i].read = e
-		} else {
-			held.Add(-size)
-		}
 	})
 	return slices.DeleteFunc(list, func(c candidate) bool { return c.Digest == "" }), err
 }
-
-// sizeOf estimates how many bytes an entry takes.
-func sizeOf(e *feedconv.Entry) int { return 2000 + len(e.Content) + len(e.Summary) }
 
 // uniqueIDs replaces the ids that an older candidate has already.
 func (p *publisher) uniqueIDs(list []candidate) {
@@ -233,21 +216,18 @@ func (p *publisher) uniqueIDs(list []candidate) {
 	}
 }
 
-// gather returns the entries of candidates, newest first, for a document. Entries that are not in
-// memory, or were moved, are read again. The error is errMoved if this fails or an entry has
-// changed.
+// gather reads the entries of candidates again, and returns them newest first, for a document. The error is errMoved
+// if this fails or an entry has changed.
 func (p *publisher) gather(ctx context.Context, candidates []candidate) ([]feedconv.Entry, error) {
 	list := make([]feedconv.Entry, len(candidates))
 	var moved atomic.Bool
 	err := workers.ForEach(ctx, len(candidates), func(i int) {
 		c := candidates[len(candidates)-1-i]
-		e := c.read
-		if _, err := os.Lstat(p.Dir.Join(c.ref.Path())); e == nil || err != nil {
-			r := p.Record(c.ref)
-			if e, err = p.entry(r); err != nil || digest(r, e) != c.Digest {
-				moved.Store(true)
-				return
-			}
+		r := p.Record(c.ref)
+		e, err := p.entry(r)
+		if err != nil || digest(r, e) != c.Digest {
+			moved.Store(true)
+			return
 		}
 		list[i] = *e
 		list[i].ID, list[i].GUID, list[i].Updated = c.ID, c.ID, c.Updated
@@ -274,8 +254,7 @@ func newestOf(list []feedconv.Entry) (t time.Time) {
 	return t
 }
 
-// entriesInMemory is the maximum number of entries in memory, with their contents, while a document
-// is written.
+// entriesInMemory is the maximum number of entries in memory while a document is made.
 const entriesInMemory = 64
 
 // single publishes one document.
@@ -292,35 +271,44 @@ func (p *publisher) single(ctx context.Context) error {
 			feed.Updated = c.Updated
 		}
 	}
-	write := func(w io.Writer) error {
-		return p.encodeTo(w, &feed, func(yield func(*feedconv.Entry, error) bool) {
-			for to := len(list); to > 0; to -= entriesInMemory {
-				part, err := p.gather(ctx, list[max(0, to-entriesInMemory):to])
-				if err != nil {
-					yield(nil, err)
-					return
-				}
-				for i := range part {
-					if !yield(&part[i], nil) {
-						return
-					}
-				}
-			}
-		})
-	}
-	if p.o.Output != "" && p.o.Output != "-" {
-		if err := p.whole(p.o.Output); err != nil {
+	file := p.o.Output
+	if file != "" && file != "-" {
+		if err := p.whole(file); err != nil {
 			return err
 		}
-		return p.replace(p.o.Output, write)
 	}
-	// Write to standard output only when the document is complete: output cannot be undone.
-	var b bytes.Buffer
-	if err := write(&b); err != nil {
+	// Only a complete document is written: what is on standard output cannot be undone.
+	data, err := p.encode(&feed, func(yield func(*feedconv.Entry, error) bool) {
+		for to := len(list); to > 0; to -= entriesInMemory {
+			part, err := p.gather(ctx, list[max(0, to-entriesInMemory):to])
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range part {
+				if !yield(&part[i], nil) {
+					return
+				}
+			}
+		}
+	})
+	if err != nil || inPlace(file, data) {
 		return err
 	}
-	_, err = p.S.Out.Write(b.Bytes())
-	return err
+	return p.S.Output(file, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// inPlace reports whether a file has these bytes already.
+func inPlace(file string, data []byte) bool {
+	fi, err := os.Stat(file)
+	if err != nil || !fi.Mode().IsRegular() {
+		return false
+	}
+	old, err := atomicfile.Read(file, int64(len(data)))
+	return err == nil && bytes.Equal(old, data)
 }
 
 // elements sets the extensions of a feed whose entries are all of one podcast, and what podcast programs
@@ -342,21 +330,15 @@ func (p *publisher) elements(feed *feedconv.Feed, list []candidate) {
 	feed.Description = own.Summary
 }
 
-// encode returns a document whose entries are in memory.
-func (p *publisher) encode(feed *feedconv.Feed) ([]byte, error) {
+// encode returns a document, cleaned piece by piece with termsafe. If list is nil, it has the entries of feed.
+func (p *publisher) encode(feed *feedconv.Feed, list iter.Seq2[*feedconv.Entry, error]) ([]byte, error) {
 	var b bytes.Buffer
-	err := p.encodeTo(&b, feed, nil)
-	return b.Bytes(), err
-}
-
-// encodeTo writes a document, cleaned piece by piece with termsafe. If list is nil, it writes
-// the entries of feed.
-func (p *publisher) encodeTo(w io.Writer, feed *feedconv.Feed, list iter.Seq2[*feedconv.Entry, error]) error {
-	h := harmless{w, termsafe.XML}
+	h := harmless{&b, termsafe.XML}
 	if p.format == feedconv.JSONFeed {
 		h.clean = termsafe.JSON
 	}
-	return feedconv.Encode(h, p.format, feed, list)
+	err := feedconv.Encode(h, p.format, feed, list)
+	return b.Bytes(), err
 }
 
 // harmless passes each piece through clean and writes the result to w.
@@ -370,51 +352,6 @@ func (h harmless) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return len(b), nil
-}
-
-// errSame ends the writing of a document that is in place already.
-var errSame = errors.New("the document is the same")
-
-// replace writes the document to the file that the user names, unless it has these bytes.
-func (p *publisher) replace(path string, write func(io.Writer) error) error {
-	err := p.S.Output(path, func(w io.Writer) error {
-		to := &comparing{w: bufio.NewWriterSize(w, 64<<10)}
-		// OpenRegular refuses a pipe, which would block the read.
-		if f, err := atomicfile.OpenRegular(path); err == nil {
-			defer f.Close()
-			to.old = bufio.NewReaderSize(f, 64<<10)
-		}
-		if err := cmp.Or(write(to), to.w.Flush()); err != nil {
-			return err
-		}
-		if to.old != nil {
-			if _, err := to.old.ReadByte(); errors.Is(err, io.EOF) {
-				return errSame
-			}
-		}
-		return nil
-	})
-	if errors.Is(err, errSame) {
-		return nil
-	}
-	return err
-}
-
-// comparing writes to w, and compares the bytes with an old file.
-type comparing struct {
-	w    *bufio.Writer
-	old  *bufio.Reader // nil once it has other bytes
-	read []byte
-}
-
-func (c *comparing) Write(b []byte) (int, error) {
-	if c.old != nil {
-		c.read = slices.Grow(c.read[:0], len(b))[:len(b)]
-		if _, err := io.ReadFull(c.old, c.read); err != nil || !bytes.Equal(c.read, b) {
-			c.old = nil
-		}
-	}
-	return c.w.Write(b)
 }
 
 // checkKind fails if options exclude each other, or lack another that they need.
@@ -650,20 +587,17 @@ func (p *publisher) entryOf(r *entrystore.Record, format feedconv.Format) feedco
 // fetchedFrom returns the URL of a feed without user name and password, "" for a file. The result
 // is cached.
 func (p *publisher) fetchedFrom(hash, id string) string {
-	if known, ok := p.sources.Load(hash); ok {
-		return known.(string)
-	}
-	src := id
-	if line, err := feedfiles.URL(p.Dir, hash); err == nil {
-		src = line
-	}
-	from := ""
-	if u, err := feedurl.Parse(src); err == nil {
+	return p.sources.Of(hash, func() string {
+		if line, err := feedfiles.URL(p.Dir, hash); err == nil {
+			id = line
+		}
+		u, err := feedurl.Parse(id)
+		if err != nil {
+			return ""
+		}
 		u.User = nil
-		from = u.String()
-	}
-	p.sources.Store(hash, from)
-	return from
+		return u.String()
+	})
 }
 
 // iri returns the id of an entry for Atom. It must be an IRI (RFC 4287, section 4.2.6), which a guid

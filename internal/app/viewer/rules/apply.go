@@ -100,8 +100,8 @@ func (a *Applier) all(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	bindings := a.bind()
-	err = workers.ForEach(ctx, len(list), func(i int) { list[i].rules = a.match(list[i].r, bindings) })
+	a.bind()
+	err = workers.ForEach(ctx, len(list), func(i int) { list[i].rules = a.match(list[i].r) })
 	if err != nil {
 		return err
 	}
@@ -175,23 +175,21 @@ func byDelivery(a, b *entrystore.Record) int {
 }
 
 // bind binds the queries of the rules to the current time.
-func (a *Applier) bind() []*query.Matcher {
-	bindings := make([]*query.Matcher, len(a.rules))
-	for i, r := range a.rules {
-		bindings[i] = r.query.Bind(a.Now)
+func (a *Applier) bind() {
+	for _, r := range a.rules {
+		r.matcher = r.query.Bind(a.Now)
 	}
-	return bindings
 }
 
 // match returns the rules that match an entry. It returns nil if the entry cannot be read, so that
 // it is tried again the next time.
-func (a *Applier) match(r *entrystore.Record, bindings []*query.Matcher) []*ruleLine {
+func (a *Applier) match(r *entrystore.Record) []*ruleLine {
 	if !a.Usable(r.Check()) {
 		return nil
 	}
 	rules := []*ruleLine{}
-	for i, rule := range a.rules {
-		yes, err := r.Decide(bindings[i], rule.query.Fields())
+	for _, rule := range a.rules {
+		yes, err := r.Decide(rule.matcher, rule.query.Fields())
 		if !a.Usable(err) {
 			return nil
 		}
@@ -353,7 +351,7 @@ func (a *Applier) Arrived(ctx context.Context, r *entrystore.Record) (trashed bo
 	if p.word == "seen" {
 		return r.Ref.HasFlag('T'), nil
 	}
-	m := &matched{r: r, from: p, rules: a.match(r, a.bind())}
-	err = a.apply(ctx, m)
+	a.bind()
+	err = a.apply(ctx, &matched{r: r, from: p, rules: a.match(r)})
 	return r.Ref.HasFlag('T'), err
 }

@@ -34,9 +34,11 @@ var arrows = []string{"->", "→"}
 type ruleLine struct {
 	line  int
 	query *query.Query
-	flags string         // to set
-	stop  bool           // do not try the rules below
-	run   *external.Argv // nil for none
+	// matcher is the query at the time of the run.
+	matcher *query.Matcher
+	flags   string         // to set
+	stop    bool           // do not try the rules below
+	run     *external.Argv // nil for none
 }
 
 // ruleError is the error of an invalid line.
@@ -44,6 +46,9 @@ type ruleError struct {
 	line, column int // from 1; column is 0 if unknown
 	reason, hint string
 }
+
+// Hint returns the hint of the error, "" if it has none.
+func (e *ruleError) Hint() string { return e.hint }
 
 func (e *ruleError) Error() string {
 	at := fmt.Sprintf("%s, line %d", entrystore.RulesFile, e.line)
@@ -65,11 +70,7 @@ func parse(text string, parseQuery func(string) (*query.Query, error)) (rules []
 		r, err := parseLine(line, parseQuery)
 		if err != nil {
 			err.line = n
-			var cause error = err
-			if err.hint != "" {
-				cause = cmdline.Hint(err, "%s", err.hint)
-			}
-			bad = append(bad, cause)
+			bad = append(bad, err)
 			continue
 		}
 		r.line = n

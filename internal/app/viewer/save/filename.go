@@ -3,6 +3,7 @@ package save
 import (
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -71,39 +72,27 @@ func extension(e lektordir.Enclosure) string {
 		}
 	}
 	typ, _, _ := strings.Cut(query.EnclosureType(e), ";")
-	switch strings.TrimSpace(typ) {
-	case "audio/mpeg", "audio/mp3":
-		return ".mp3"
-	case "audio/mp4", "audio/x-m4a", "audio/aac":
-		return ".m4a"
-	case "audio/ogg", "audio/vorbis":
-		return ".ogg"
-	case "audio/opus":
-		return ".opus"
-	case "audio/flac", "audio/x-flac":
-		return ".flac"
-	case "video/mp4", "video/x-m4v":
-		return ".mp4"
-	case "video/webm":
-		return ".webm"
-	case "application/pdf":
-		return ".pdf"
-	case "application/epub+zip":
-		return ".epub"
-	case "image/jpeg":
-		return ".jpg"
-	case "image/png":
-		return ".png"
-	case "text/vtt":
-		return ".vtt"
-	case "application/srt", "application/x-subrip":
-		return ".srt"
-	case "text/html":
-		return ".html"
-	case "text/plain":
-		return ".txt"
-	case "application/json":
-		return ".json"
+	for _, usual := range [][]string{
+		{".mp3", "audio/mpeg", "audio/mp3"},
+		{".m4a", "audio/mp4", "audio/x-m4a", "audio/aac"},
+		{".ogg", "audio/ogg", "audio/vorbis"},
+		{".opus", "audio/opus"},
+		{".flac", "audio/flac", "audio/x-flac"},
+		{".mp4", "video/mp4", "video/x-m4v"},
+		{".webm", "video/webm"},
+		{".pdf", "application/pdf"},
+		{".epub", "application/epub+zip"},
+		{".jpg", "image/jpeg"},
+		{".png", "image/png"},
+		{".vtt", "text/vtt"},
+		{".srt", "application/srt", "application/x-subrip"},
+		{".html", "text/html"},
+		{".txt", "text/plain"},
+		{".json", "application/json"},
+	} {
+		if slices.Contains(usual[1:], strings.TrimSpace(typ)) {
+			return usual[0]
+		}
 	}
 	return ""
 }

@@ -113,16 +113,10 @@ func toSave(ctx context.Context, v *session.Session, o Options) ([]*entrystore.R
 		slices.SortFunc(found, entrystore.ByDate)
 		list = newest(found, o.Newest)
 	} else {
-		for ref, err := range v.Named(o.Names) {
-			if ctx.Err() != nil {
-				return nil, context.Cause(ctx)
-			}
-			r := v.Record(ref)
-			if err == nil {
-				err = r.Read(lektordir.Obligatory | want)
-			}
+		for r := range v.Named(ctx, o.Names, v.S.Report.Print) {
+			err := r.Read(lektordir.Obligatory | want)
 			if e := r.Get(0); err == nil && len(e.Enclosures) == 0 && e.Elements.First(alternative).Name == "" {
-				err = fmt.Errorf("%s: the entry has no enclosure", ref.Path())
+				err = fmt.Errorf("%s: the entry has no enclosure", r.Ref.Path())
 			}
 			if err != nil {
 				v.S.Report.Print(err)
@@ -133,7 +127,7 @@ func toSave(ctx context.Context, v *session.Session, o Options) ([]*entrystore.R
 	}
 	return slices.DeleteFunc(list, func(r *entrystore.Record) bool {
 		return !o.Again && r.Ref.HasFlag(savedFlag[0])
-	}), nil
+	}), context.Cause(ctx)
 }
 
 // newest returns the newest n entries of each feed, or all if n is 0.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -154,9 +155,25 @@ type Names struct {
 	Nul  bool     // names on stdin are separated by NUL
 }
 
-// Named yields the entries that the user named, in that order, as often as they were named. If an
-// entry does not exist, it yields an error and continues.
-func (v *Session) Named(n Names) iter.Seq2[lektordir.Ref, error] {
+// Named yields the records of the entries that the user named, in that order, as often as they were named, until
+// ctx ends. If an entry does not exist, it calls failed and continues.
+func (v *Session) Named(ctx context.Context, n Names, failed func(error)) iter.Seq[*entrystore.Record] {
+	return func(yield func(*entrystore.Record) bool) {
+		for ref, err := range v.resolved(n) {
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				failed(err)
+			case !yield(v.Record(ref)):
+				return
+			}
+		}
+	}
+}
+
+// resolved yields the entries of Named, and an error for each that does not exist.
+func (v *Session) resolved(n Names) iter.Seq2[lektordir.Ref, error] {
 	return func(yield func(lektordir.Ref, error) bool) {
 		list := sync.OnceValues(v.LastList)
 		for name, err := range cmdline.ReadArgs(n.Args, v.S.In, n.Nul) {

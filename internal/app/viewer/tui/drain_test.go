@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/lektordir"
@@ -28,7 +27,7 @@ type ending struct {
 
 func newEnding(t *testing.T, d Disk) *ending {
 	e := &ending{terminal.Open(t, 80, 24), make(chan error, 1), &bytes.Buffer{}}
-	o := &Options{In: e.tty.TTY, Out: e.tty.TTY, Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
+	o := usual(Options{In: e.tty.TTY, Out: e.tty.TTY, Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }})
 	o.Report = cmdline.NewStreams("lektor-view", strings.NewReader(""), io.Discard, e.errs).Report
 	go func() { e.ended <- Run(t.Context(), d, o) }()
 	return e
@@ -138,7 +137,7 @@ func TestInterruptedAfterTheEnd(t *testing.T) {
 	k.press("l")
 	k.until("the list", func() bool { return k.browser.list.Complete })
 	k.press("A", "y")
-	work.NewRest(&k.work.Queue, &k.work.Tasks, k.o.Report).Drain(k.terminal.Signals, func(s os.Signal) {
+	k.work.Drain(k.o.Report, k.terminal.Signals, func(s os.Signal) {
 		k.terminal.EndedBy.Store(s)
 		k.cancel()
 	})

@@ -16,7 +16,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -113,7 +112,7 @@ type counted struct {
 
 func newCounted(t *testing.T, d *large) *counted {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
+	o := usual(Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }})
 	k := &counted{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg, 1000), most: map[string]uint64{}, n: map[string]int{}}
 	k.Send = func(msg tea.Msg) {}
 	k.browser.tree.Await = func() tea.Msg { return nil } // a test sends changes itself
@@ -295,9 +294,12 @@ func TestEndWithoutMessage(t *testing.T) {
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 00")
-	ended := k.work.Tasks.Begin("work", func(context.Context, func(string)) (string, error) { return "", nil }).Await().(work.TaskMsg)
-	half := work.TaskMsg{Task: ended.Task, Progress: "half"}
-	for _, end := range []tea.Msg{part.Effects{part.Say{}}, half, ended} {
+	task := k.work.Tasks.Begin(part.Task{Name: "work", Do: func(context.Context, func(string)) (string, error) { return "", nil }})
+	half := part.Then(func() part.Effects {
+		task.Progress = "half"
+		return nil
+	})
+	for _, end := range []tea.Msg{part.Effects{part.Say{}}, half, task.Await()} {
 		k.say("the message of a key")
 		k.update(end)
 		if got := k.status.Text; got != "the message of a key" {

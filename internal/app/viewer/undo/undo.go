@@ -67,7 +67,7 @@ func Undo(ctx context.Context, o Options, s *cmdline.Streams) error {
 		case err != nil:
 			return err
 		}
-		u := &undoing{Session: v, now: map[string]map[string]lektordir.Ref{}}
+		u := &undoing{Session: v}
 		found, err := u.takeBack(ctx, r, o.DryRun)
 		f.Close()
 		if found || err != nil {
@@ -131,7 +131,6 @@ func nameOf(d *undo.Contents, zone *time.Location) string {
 type undoing struct {
 	*session.Session
 	done *undo.Contents
-	now  map[string]map[string]lektordir.Ref // cache of where: entries by feed and unique name
 
 	undone   int   // number of entries taken back
 	deleted  int   // number of entries that the command deleted
@@ -171,10 +170,7 @@ func (u *undoing) takeBack(ctx context.Context, r record, dryRun bool) (found bo
 		if ctx.Err() != nil {
 			return true, errors.Join(u.Printer.Flush(), context.Cause(ctx))
 		}
-		to, moved, err := u.move(ctx, m, dryRun)
-		if err != nil {
-			return true, errors.Join(u.Printer.Flush(), err)
-		}
+		to, moved := u.move(m, dryRun)
 		if !moved {
 			continue
 		}
@@ -245,20 +241,19 @@ func (u *undoing) summarize(dryRun bool) {
 	}
 }
 
-// move takes back one rename. It returns the new name of the entry, and whether it was moved. The
-// error is that of ctx.
-func (u *undoing) move(ctx context.Context, m undo.Move, dryRun bool) (to lektordir.Ref, moved bool, err error) {
+// move takes back one rename. It returns the new name of the entry, and whether it was moved.
+func (u *undoing) move(m undo.Move, dryRun bool) (to lektordir.Ref, moved bool) {
 	if m.To == (lektordir.Ref{}) {
-		if _, found, err := u.where(ctx, m.From); !found || err != nil {
+		if _, found := u.Where(m.From); !found { // else the command was killed before it removed the entry
 			u.deleted++
-			return m.From, false, err
 		}
-		return m.From, false, nil // the command was killed before it removed the entry
+		return m.From, false
 	}
 	set, unset := m.Back()
-	if to, err = m.To.WithFlags(set, unset); err != nil {
+	to, err := m.To.WithFlags(set, unset)
+	if err != nil {
 		u.skip("%s: %v", m.To.Path(), err)
-		return m.To, false, nil
+		return m.To, false
 	}
 	switch {
 	case to == m.To, dryRun: // to == m.To: the command moved the entry out of new/ without flags
@@ -268,14 +263,11 @@ func (u *undoing) move(ctx context.Context, m undo.Move, dryRun bool) (to lektor
 	}
 	switch {
 	case err == nil:
-		return to, true, nil
+		return to, true
 	case errors.Is(err, fs.ErrExist):
 		u.skip("%s: another copy has the old flags", m.To.Path())
 	case errors.Is(err, fs.ErrNotExist):
-		now, found, err := u.where(ctx, m.To)
-		switch {
-		case err != nil:
-			return to, false, err
+		switch now, found := u.Where(m.To); {
 		case !found:
 			u.skip("%s: it was removed since", m.To.Path())
 		case now.Flags() != m.From.Flags():
@@ -285,7 +277,7 @@ func (u *undoing) move(ctx context.Context, m undo.Move, dryRun bool) (to lektor
 		u.failed++
 		u.firstErr = cmp.Or(u.firstErr, err)
 	}
-	return to, false, nil
+	return to, false
 }
 
 // skip reports an entry that is not taken back.
@@ -293,22 +285,4 @@ func (u *undoing) skip(format string, args ...any) {
 	if u.skipped++; u.skipped <= maxSkipped {
 		u.S.Report.Error("%s; it is not changed", fmt.Sprintf(format, args...))
 	}
-}
-
-// where returns the name that an entry had when u listed its feed, once for each feed.
-func (u *undoing) where(ctx context.Context, ref lektordir.Ref) (now lektordir.Ref, found bool, err error) {
-	feed, listed := u.now[ref.Feed]
-	if !listed {
-		feed = map[string]lektordir.Ref{}
-		refs, err := u.List(ctx, lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true, Withdrawn: true})
-		if err != nil {
-			return now, false, err
-		}
-		for _, r := range refs {
-			feed[r.Unique] = r
-		}
-		u.now[ref.Feed] = feed
-	}
-	now, found = feed[ref.Unique]
-	return now, found, nil
 }

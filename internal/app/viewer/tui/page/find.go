@@ -28,17 +28,15 @@ func (f *finder) find(lines []string) {
 	}
 	for i, line := range lines {
 		if strings.Contains(query.Fold(line), f.text) {
-			for _, m := range matchesIn(line, f.text) {
-				f.matches = append(f.matches, Match{i, m[0], m[1]})
-			}
+			f.matches = append(f.matches, matchesIn(i, line, f.text)...)
 		}
 	}
 	f.at = max(0, min(f.at, len(f.matches)-1))
 }
 
-// matchesIn returns the bytes from and to of each occurrence of a folded text in a line. The line
+// matchesIn returns each occurrence of a folded text in a line, of which n is the index. The line
 // is folded one character at a time, so that each folded byte has an origin.
-func matchesIn(line, text string) (found [][2]int) {
+func matchesIn(n int, line, text string) (found []Match) {
 	var folded strings.Builder
 	var origin []int // of each byte of folded
 	for i, r := range line {
@@ -58,15 +56,16 @@ func matchesIn(line, text string) (found [][2]int) {
 			return found
 		}
 		from, last := origin[at+i], origin[at+i+len(text)-1]
-		_, n := utf8.DecodeRuneInString(line[last:])
-		found = append(found, [2]int{from, last + n})
+		_, size := utf8.DecodeRuneInString(line[last:])
+		found = append(found, Match{n, from, last + size})
 		at += i + len(text)
 	}
 }
 
-// on returns the matches in a line, and the index among them of the match that the cursor is on,
-// -1 if it is in another line.
-func (f *finder) on(line int) (matches []Match, at int) {
+// Matches returns the matches of a search in a line, and the index among them of the match that the cursor is
+// on, -1 if it is in another line.
+func (p *Page) Matches(line int) (matches []Match, at int) {
+	f := &p.find
 	from, _ := slices.BinarySearchFunc(f.matches, line, func(m Match, line int) int { return m.Line - line })
 	to := from
 	for to < len(f.matches) && f.matches[to].Line == line {
@@ -77,10 +76,6 @@ func (f *finder) on(line int) (matches []Match, at int) {
 	}
 	return f.matches[from:to], at
 }
-
-// Matches returns the matches of a search in a line, and the index among them of the match that the cursor is
-// on, -1 if it is in another line.
-func (p *Page) Matches(line int) (matches []Match, at int) { return p.find.on(line) }
 
 // Match returns the match that the cursor of the search is on; ok is false if there is none.
 func (p *Page) Match() (at Match, ok bool) {

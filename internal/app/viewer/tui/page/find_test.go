@@ -14,8 +14,8 @@ func TestMatchesIn(t *testing.T) {
 		{"a  b", "a b", []string{"a  b"}}, {"日本語", "本", []string{"本"}}, {"x", "y", nil},
 	} {
 		var got []string
-		for _, m := range matchesIn(tc.line, tc.text) {
-			got = append(got, tc.line[m[0]:m[1]])
+		for _, m := range matchesIn(0, tc.line, tc.text) {
+			got = append(got, tc.line[m.From:m.To])
 		}
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%q in %q: %q, not %q", tc.text, tc.line, got, tc.want)

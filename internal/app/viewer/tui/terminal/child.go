@@ -36,7 +36,7 @@ func (c *Child) SetStderr(w io.Writer) { c.Stderr = w }
 // Run runs the command, restores the terminal, and waits for Enter if c.wait is set.
 func (c *Child) Run() error {
 	t := c.Terminal
-	before := saveTerminal(t)
+	before := t.save()
 	t.children.Add(1)
 	err := c.Start()
 	if err == nil {
@@ -176,19 +176,17 @@ func (c *Child) awaitEnter() {
 
 // savedTerminal is the state of the terminal before a command used it.
 type savedTerminal struct {
-	file       *os.File
-	state      *term.State
-	foreground bool // the reader's process group was in the foreground
-	plain      bool // no escape sequences may be written
+	*Terminal
+	state      *term.State // nil if it is unknown
+	foreground bool        // the reader's process group was in the foreground
 }
 
-// saveTerminal returns the state of the terminal; its file may be nil.
-func saveTerminal(t *Terminal) savedTerminal {
-	file := t.out
-	h := savedTerminal{file: file, plain: t.plain}
-	if file != nil {
-		h.state, _ = term.GetState(int(file.Fd()))
-		group, err := unix.IoctlGetInt(int(file.Fd()), unix.TIOCGPGRP)
+// save returns the state of the terminal.
+func (t *Terminal) save() savedTerminal {
+	h := savedTerminal{Terminal: t}
+	if t.out != nil {
+		h.state, _ = term.GetState(int(t.out.Fd()))
+		group, err := unix.IoctlGetInt(int(t.out.Fd()), unix.TIOCGPGRP)
 		h.foreground = err == nil && group == unix.Getpgrp()
 	}
 	return h
@@ -202,10 +200,10 @@ const afterKilled = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b
 // restore sets the terminal back to the saved state after a command, also if the command was
 // killed. p and err are the command's process and error.
 func (h savedTerminal) restore(p *os.Process, err error) {
-	if h.file == nil || h.state == nil {
+	if h.state == nil {
 		return
 	}
-	fd := int(h.file.Fd())
+	fd := int(h.out.Fd())
 	// A command with job control that was killed leaves an empty process group in the
 	// foreground. A group that has processes is left there: it is the shell's if the reader
 	// was sent to the background.
@@ -221,7 +219,7 @@ func (h savedTerminal) restore(p *os.Process, err error) {
 	_ = term.Restore(fd, h.state)
 	var f failure
 	if errors.As(err, &f) && f.killed() && !h.plain && syscall.WaitStatus(f).Signal() != syscall.SIGINT {
-		_, _ = h.file.WriteString(afterKilled)
+		_, _ = h.out.WriteString(afterKilled)
 	}
 }
 

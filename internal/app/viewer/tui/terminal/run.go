@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -26,12 +25,8 @@ func Command(env, argv []string) *exec.Cmd {
 
 // Background runs a command without the terminal, and returns the first line that it prints.
 func Background(env, argv []string) (printed string, err error) {
-	cmd := Command(env, argv)
-	out := &limited{}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keep it off the terminal
-	cmd.Stdout, cmd.Stderr = out, out
-	err = cmd.Run()
-	printed, _, _ = strings.Cut(strings.TrimSpace(out.buf.String()), "\n")
+	text, err := capture(Command(env, argv), 4096)
+	printed, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	switch {
 	case err == nil:
 		return printed, nil
@@ -45,14 +40,21 @@ func Background(env, argv []string) (printed string, err error) {
 // write past the limit.
 type limited struct {
 	buf  bytes.Buffer
-	most int // maximum number of bytes; 0 means 4096
+	most int // maximum number of bytes
 }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if free := cmp.Or(l.most, 4096) - l.buf.Len(); free > 0 {
-		l.buf.Write(p[:min(free, len(p))])
-	}
+	l.buf.Write(p[:min(l.most-l.buf.Len(), len(p))])
 	return len(p), nil
+}
+
+// capture runs a command off the terminal, and returns the first bytes that it prints.
+func capture(cmd *exec.Cmd, most int) (string, error) {
+	out := &limited{most: most}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stdout, cmd.Stderr = out, out
+	err := cmd.Run()
+	return out.buf.String(), err
 }
 
 // outputBytes is how much of the output of a command is shown.
@@ -61,18 +63,15 @@ const outputBytes = 1 << 20
 // Output runs a command without a terminal, and returns the lines that it prints. Text is
 // wrapped for a screen of this width.
 func Output(ctx context.Context, argv []string, width int) (lines []string, err error) {
-	out := &limited{most: outputBytes}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "LEKTOR_WIDTH="+strconv.Itoa(max(20, min(width-2, 80))))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keep it off the terminal
-	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = patience
-	err = cmd.Run()
-	for line := range strings.Lines(out.buf.String()) {
+	text, err := capture(cmd, outputBytes)
+	for line := range strings.Lines(text) {
 		lines = append(lines, cells.Plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "  ")))
 	}
-	if out.buf.Len() == outputBytes {
+	if len(text) == outputBytes {
 		lines = append(lines, "…")
 	}
 	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {

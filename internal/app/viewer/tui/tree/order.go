@@ -106,7 +106,6 @@ func (s *Settings) OrderOf(of ID) Order {
 // hidden returns a function that reports whether a node is hidden because it has nothing unread.
 // The node of the cursor, and the folders above it, are never hidden.
 func (s *Settings) hidden(shown *Snapshot, cursor ID) func(n Node) bool {
-	hides := map[ID]bool{} // by folder
 	above := cursor.In + "/"
 	if cursor.Kind == FolderNode {
 		above = cursor.Name + "/"
@@ -116,13 +115,7 @@ func (s *Settings) hidden(shown *Snapshot, cursor ID) func(n Node) bool {
 			strings.HasPrefix(above, n.Name+"/") {
 			return false
 		}
-		in := parent(n.ID)
-		yes, ok := hides[in]
-		if !ok {
-			yes = s.of("hide", in) == "yes"
-			hides[in] = yes
-		}
-		return yes
+		return s.of("hide", parent(n.ID)) == "yes"
 	}
 }
 

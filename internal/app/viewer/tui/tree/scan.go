@@ -108,7 +108,7 @@ func (t *Tree) Begin(listTook time.Duration) tea.Cmd {
 			names, err := d.Now(ctx, read)
 			if err == nil || names != nil && len(names.Feeds) > 0 {
 				saved, _ := d.Saved(ctx) // an error of the saved queries must not hide the entries
-				s = NewSnapshot(old, names, saved)
+				s = NewSnapshot(names, saved)
 			}
 			return err
 		})
@@ -163,7 +163,8 @@ func (t *Tree) overview() tea.Msg {
 			e = t.Fail(err)
 		}
 		if o != nil {
-			t.show(t.Snapshot.counted(o.Counts))
+			t.Snapshot.count(o.Counts)
+			t.show(t.Snapshot)
 			e = append(e, Provisional{o})
 		}
 		return e

@@ -16,8 +16,7 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// Snapshot is the lektor-dir at one time. It is immutable; a later snapshot shares the feeds
-// that have not changed.
+// Snapshot is the lektor-dir at one time. It is immutable but for its counts.
 type Snapshot struct {
 	Scan  int                      // id of the scan that made it
 	Names *catalog.Snapshot        // the entries
@@ -46,13 +45,9 @@ type feedSnapshot struct {
 	Place string // folded title, to sort by, see natural
 }
 
-// newFeedSnapshot returns a feed as it is in a catalogue. The one before may be nil.
-func newFeedSnapshot(f *catalog.Feed, before *feedSnapshot) *feedSnapshot {
+// newFeedSnapshot returns a feed as it is in a catalogue.
+func newFeedSnapshot(f *catalog.Feed) *feedSnapshot {
 	next := &feedSnapshot{names: f, Tally: entrystore.Tally{All: f.Shown, Unread: f.Unread, Flagged: f.Flagged}}
-	if before != nil && before.names.About == f.About {
-		next.Feed, next.Place = before.Feed, before.Place
-		return next
-	}
 	next.Hash, next.Title = f.Hash, f.Hash
 	if a := f.About; a != nil && a.Err == nil {
 		next.Title, next.Folders, next.Paused = a.Title(), a.Folders, a.Paused
@@ -75,22 +70,18 @@ func natural(s string) string {
 	return b.String() + s
 }
 
-// counted returns a partial snapshot with the numbers of entries of all feeds.
-func (s *Snapshot) counted(counts map[string]entrystore.Tally) *Snapshot {
-	t := *s
-	t.Feeds, t.Uncounted = make(map[string]*feedSnapshot, len(s.Feeds)), false
+// count sets the numbers of entries of all feeds in a partial snapshot.
+func (s *Snapshot) count(counts map[string]entrystore.Tally) {
+	s.Uncounted = false
 	for hash, f := range s.Feeds {
-		counted := *f
-		counted.Tally = counts[hash]
-		t.Feeds[hash] = &counted
+		f.Tally = counts[hash]
 	}
-	t.arrange()
-	t.All = entrystore.Tally{}
+	s.arrange()
+	s.All = entrystore.Tally{}
 	for _, n := range counts {
-		t.All.Plus(n)
+		s.All.Plus(n)
 	}
-	t.Nodes[0].Unread, t.Nodes[1].Flagged = t.All.Unread, t.All.Flagged
-	return &t
+	s.Nodes[0].Unread, s.Nodes[1].Flagged = s.All.Unread, s.All.Flagged
 }
 
 // Kind is the kind of a line of the first pane.
@@ -142,33 +133,16 @@ func (of ID) holds(f *feedSnapshot) bool {
 	return true
 }
 
-// NewSnapshot returns the snapshot of a catalogue and of the saved queries. The one before may be nil.
-func NewSnapshot(before *Snapshot, names *catalog.Snapshot, saved []Saved) *Snapshot {
-	if before != nil && before.Names == names && slices.EqualFunc(before.saved, saved, Saved.equal) {
-		same := *before
-		return &same
-	}
+// NewSnapshot returns the snapshot of a catalogue and of the saved queries.
+func NewSnapshot(names *catalog.Snapshot, saved []Saved) *Snapshot {
 	s := &Snapshot{Names: names, saved: saved, Feeds: make(map[string]*feedSnapshot, len(names.Feeds)),
 		Partial: names.Missing > 0, Uncounted: names.Missing > 0}
-	titles := before == nil || len(before.Feeds) != len(names.Feeds)
 	for _, f := range names.Feeds {
-		if f.About != nil && f.About.Err != nil && f.Shown == 0 {
-			continue // ls and check report malformed feeds
+		if f.About == nil || f.About.Err == nil || f.Shown > 0 { // ls and check report malformed feeds
+			s.Feeds[f.Hash] = newFeedSnapshot(f)
 		}
-		var was *feedSnapshot
-		if before != nil {
-			was = before.Feeds[f.Hash]
-		}
-		if was == nil || was.names != f || before.Partial {
-			next := newFeedSnapshot(f, was)
-			titles = titles || was == nil || was.names.About != f.About
-			was = next
-		}
-		s.Feeds[f.Hash] = was
 	}
-	if titles {
-		s.setSites()
-	}
+	s.setSites()
 	s.arrange()
 	return s
 }
@@ -196,20 +170,14 @@ func (s *Snapshot) setSites() {
 		names[hash] = n
 	}
 	for hash, f := range s.Feeds {
-		n, site := names[hash], ""
-		switch {
+		switch n := names[hash]; {
 		case titles[n.title] == 1:
 		case n.host != "" && hosts[n] == 1:
-			site = n.host
+			f.Site = n.host
 		default:
 			public := feedurl.Public(id(f))
 			_, rest, _ := strings.Cut(public, "://")
-			site = cmp.Or(rest, public)
-		}
-		if site != f.Site {
-			other := *f
-			other.Site = site
-			s.Feeds[hash] = &other
+			f.Site = cmp.Or(rest, public)
 		}
 	}
 }

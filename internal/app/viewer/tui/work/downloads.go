@@ -116,68 +116,57 @@ func (ds *Downloads) Add(d part.Download, title string) part.Effects {
 // begin begins the downloads that may begin now.
 func (ds *Downloads) begin() (e part.Effects) {
 	for d := ds.next(); d != nil; d = ds.next() {
-		e = append(e, part.Run(ds.start(d).Await))
+		ds.start(d)
+		e = append(e, part.Run(d.task.Await))
 	}
 	return e
 }
 
 // start begins a download.
-func (ds *Downloads) start(d *Download) *Task {
-	saved, cancelled, of := ds.Trf("%s saved", d.title), ds.Trf("download of %s cancelled", d.title), ds.Tr("of")
+func (ds *Downloads) start(d *Download) {
 	ctx, cancel := context.WithCancel(ds.Ctx)
-	t := ds.tasks.Begin(cells.Ends(d.title, 24), func(_ context.Context, progress func(string)) (string, error) {
-		defer cancel()
-		path, err := ds.Disk.Download(ctx, d.ref, d.URL, d.dir, func(have, total int64) {
-			if total > 0 {
-				progress(fmt.Sprintf("%d%% ", have*100/total) + of + " " + humanize.Bytes(total))
-			} else {
-				progress(humanize.Bytes(have))
+	path, of := "", ds.Tr("of")
+	d.State, d.cancel = Runs, cancel
+	d.task = ds.tasks.Begin(part.Task{Name: cells.Ends(d.title, 24),
+		Do: func(_ context.Context, progress func(string)) (_ string, err error) {
+			path, err = ds.Disk.Download(ctx, d.ref, d.URL, d.dir, func(have, total int64) {
+				if total > 0 {
+					progress(fmt.Sprintf("%d%% ", have*100/total) + of + " " + humanize.Bytes(total))
+				} else {
+					progress(humanize.Bytes(have))
+				}
+			})
+			return "", err
+		},
+		Then: func(err error) (e part.Effects) {
+			stopped := ctx.Err() != nil
+			cancel()
+			d.path, d.err = path, err
+			switch {
+			case err == nil:
+				d.State, e = Saved, ds.Say("%s saved", d.title)
+			case stopped:
+				d.State, e = Cancelled, ds.Say("download of %s cancelled", d.title)
+			default:
+				d.State, e = Failed, ds.Fail(err)
 			}
-		})
-		stopped := ctx.Err() != nil
-		ds.Send(part.Then(func() part.Effects { return ds.ended(d, path, err, stopped) }))
-		switch {
-		case err == nil:
-			return saved, nil
-		case stopped:
-			return cancelled, nil
-		}
-		return "", err
-	})
-	d.State, d.err, d.task, d.cancel = Runs, nil, t, cancel
-	return t
-}
-
-// ended records the end of a download, and begins the next one.
-func (ds *Downloads) ended(d *Download, path string, err error, stopped bool) part.Effects {
-	d.task, d.path, d.err = nil, path, err
-	switch {
-	case err == nil:
-		d.State = Saved
-	case stopped:
-		d.State = Cancelled
-	default:
-		d.State = Failed
-	}
-	return ds.begin()
+			return append(e, ds.begin()...)
+		}})
 }
 
 // text returns the line of a download in their list.
 func (ds *Downloads) text(d *Download) string {
-	state := ""
+	state, detail := [...]string{ds.Tr("waiting"), ds.Tr("starting"), ds.Tr("saved"), ds.Tr("failed"),
+		ds.Tr("cancelled")}[d.State], d.URL
 	switch d.State {
-	case Waits:
-		state = ds.Tr("waiting")
 	case Runs:
-		state = cmp.Or(d.task.Progress, ds.Tr("starting"))
+		state = cmp.Or(d.task.Progress, state)
 	case Saved:
-		return ds.Tr("saved") + "  " + d.title + "  " + d.path
+		detail = d.path
 	case Failed:
-		return ds.Tr("failed") + "  " + d.title + "  " + d.err.Error()
-	case Cancelled:
-		state = ds.Tr("cancelled")
+		detail = d.err.Error()
 	}
-	return state + "  " + d.title + "  " + d.URL
+	return state + "  " + d.title + "  " + detail
 }
 
 // Show shows the downloads.

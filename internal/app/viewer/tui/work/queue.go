@@ -16,17 +16,17 @@ import (
 // Change is something that the user wants the disk to do: flags to set and clear, and also a reading of what the
 // changes before it have made.
 type Change struct {
-	Then func(Result) part.Effects // called after the change, unless it failed or Then is nil
+	// Then is called after the change with the new names of entries, unless it failed or Then is nil.
+	Then func(moved []lektordir.Ref) part.Effects
 
-	do         func() Result
+	run
+	result     Result            // at the end
 	refs       []lektordir.Ref   // as they were on the screen when the key was pressed
 	keys       map[part.Key]bool // keys of the entries in refs; nil if refs is
 	feeds      map[string]bool   // hashes of the feeds of refs; nil if refs is
 	set, unset string            // flags
 	marked     atomic.Int64      // number of entries that the disk has done
-	ended      chan struct{}     // closed when the disk has made it, or failed
-	msg        tea.Msg           // at the end: an Ended, or a defect
-	made       bool              // and the screen knows
+	made       bool              // it has ended, and the screen knows
 	scan       int               // id of the first scan that began after the disk made the change; 0 before
 }
 
@@ -35,64 +35,58 @@ type Result struct {
 	Message    string          // for the last line
 	Moved      []lektordir.Ref // the entries with their new names
 	Everything bool            // feeds that Moved does not name may have changed
-	Err        error
-}
-
-// Ended is the message about the end of a change.
-type Ended struct {
-	*Change
-	Result
 }
 
 // Trashes reports whether a change trashes its entries.
 func (c *Change) Trashes() bool { return strings.Contains(c.set, "T") }
 
-// await waits for the end of the change, and returns its message.
-func (c *Change) await() tea.Msg {
-	<-c.ended
-	return c.msg
-}
-
-// Changed returns the hashes of the feeds that a change changed, "" if they are unknown.
-func (e Ended) Changed() map[string]bool {
-	feeds := maps.Clone(e.feeds)
-	if feeds == nil {
-		feeds = map[string]bool{}
+// effects returns the effects of a change that the disk made, or failed to make.
+func (c *Change) effects(env *Env) part.Effects {
+	e := part.Effects{part.Say{Text: c.result.Message}}
+	switch {
+	case c.err != nil:
+		e = append(e, env.Fail(c.err)...)
+	case c.Then != nil:
+		e = append(e, c.Then(c.result.Moved)...)
 	}
-	for _, r := range e.Moved {
+	feeds := map[string]bool{} // that changed; "" stands for any
+	maps.Copy(feeds, c.feeds)
+	for _, r := range c.result.Moved {
 		feeds[r.Feed] = true
 	}
-	if e.Everything {
+	if c.result.Everything {
 		feeds[""] = true
 	}
-	return feeds
+	if e = append(e, part.Moved{Refs: c.result.Moved}); len(feeds) > 0 {
+		e = append(e, part.Rescan{Feeds: feeds})
+	}
+	return e
 }
 
-// Queue is the queue of changes. A writer makes them on the disk, in the order of the keys. The screen shows a
-// change at once. It stays in the queue until a list is made from a scan that began after the change
+// Queue is the queue of changes. They are made on the disk one after the other, in the order of the keys. The screen
+// shows a change at once. It stays in the queue until a list is made from a scan that began after the change
 // was on the disk.
 type Queue struct {
 	Env *Env
 
-	writer  writer
 	changes []*Change
 	last    *Change   // the one that was added last; nil before
 	fresh   []tea.Cmd // wait for the changes that were added since Begin
 }
 
 // Add adds a change that is not about flags, and that do makes. If it does not fail, then is called, unless it is nil.
-func (q *Queue) Add(do func() Result, then func(Result) part.Effects) {
-	q.add(&Change{do: do, Then: then})
+func (q *Queue) Add(do func() (Result, error), then func([]lektordir.Ref) part.Effects) {
+	q.add(&Change{Then: then}, do)
 }
 
-func (q *Queue) add(c *Change) {
-	c.ended, q.last = make(chan struct{}), c
-	q.changes, q.fresh = append(q.changes, c), append(q.fresh, c.await)
-	run := part.Guarded(func() tea.Msg { return Ended{c, c.do()} })
-	q.writer.add(func() {
-		defer close(c.ended)
-		c.msg = run()
-	})
+func (q *Queue) add(c *Change, do func() (Result, error)) {
+	before := q.Earlier()
+	c.begin(func() (err error) {
+		before()
+		c.result, err = do()
+		return err
+	}, func() part.Effects { return q.take(c) })
+	q.changes, q.fresh, q.last = append(q.changes, c), append(q.fresh, c.Await), c
 }
 
 // Flags adds a change that sets and clears flags of entries. It fails if flags are invalid.
@@ -105,39 +99,33 @@ func (q *Queue) Flags(refs []lektordir.Ref, set, unset string) (*Change, error) 
 		c.keys[part.KeyOf(r)] = true
 		c.feeds[r.Feed] = true
 	}
-	c.do = func() (r Result) {
-		r.Moved, r.Err = q.Env.Disk.Mark(q.Env.Ctx, refs, set, unset, func() { c.marked.Add(1) })
-		return r
-	}
-	q.add(c)
+	q.add(c, func() (Result, error) {
+		moved, err := q.Env.Disk.Mark(q.Env.Ctx, refs, set, unset, func() { c.marked.Add(1) })
+		return Result{Moved: moved}, err
+	})
 	return c, nil
 }
 
 // Undo adds the change that takes back the last command, after tasks that were begun.
 func (q *Queue) Undo(begun []*Task) {
-	q.Add(func() (r Result) {
+	q.Add(func() (Result, error) {
 		for _, t := range begun {
 			<-t.ended
 		}
-		r.Message, r.Moved, r.Err = q.Env.Disk.Undo(q.Env.Ctx)
-		r.Everything = len(r.Moved) == 0
-		return r
+		message, moved, err := q.Env.Disk.Undo(q.Env.Ctx)
+		return Result{message, moved, len(moved) == 0}, err
 	}, nil)
 }
 
 // Save adds the change that saves a query under a name.
 func (q *Queue) Save(name, query string) {
-	q.Add(func() Result {
-		if err := q.Env.Disk.Save(q.Env.Ctx, name, query); err != nil {
-			return Result{Err: err}
-		}
-		return Result{Message: q.Env.Trf("saved as %s", name), Everything: true}
-	}, nil)
+	q.Add(func() (Result, error) { return Result{Everything: true}, q.Env.Disk.Save(q.Env.Ctx, name, query) },
+		func([]lektordir.Ref) part.Effects { return q.Env.Say("saved as %s", name) })
 }
 
 // Remember adds the change that remembers a setting of the screen.
 func (q *Queue) Remember(name, value string) {
-	q.Add(func() Result { return Result{Err: q.Env.Disk.Remember(q.Env.Ctx, name, value)} }, nil)
+	q.Add(func() (Result, error) { return Result{}, q.Env.Disk.Remember(q.Env.Ctx, name, value) }, nil)
 }
 
 // Earlier returns a function that waits for the changes that were added so far.
@@ -157,9 +145,8 @@ func (q *Queue) Begin() tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// Take records the end of a change, and before that the ends of those before it, whose messages may come later. It
-// returns them.
-func (q *Queue) Take(last Ended) (ends []Ended) {
+// take returns the effects of a change that ended, after those of the changes before it, whose messages may come later.
+func (q *Queue) take(last *Change) (e part.Effects) {
 	for i := 0; !last.made; {
 		c := q.changes[i]
 		if c.made {
@@ -168,11 +155,11 @@ func (q *Queue) Take(last Ended) (ends []Ended) {
 		}
 		c.made = true
 		q.drop(func(c *Change) bool { return c.made && len(c.keys) == 0 })
-		if e, ok := c.await().(Ended); ok { // else a defect ends the reader
-			ends = append(ends, e)
+		if _, ok := c.Await().(part.Then); ok { // else a defect ends the reader
+			e = append(e, c.effects(q.Env)...)
 		}
 	}
-	return ends
+	return e
 }
 
 // ScanBegins records that a scan began, which sees all changes that were made before.

@@ -15,31 +15,31 @@ import (
 // after it are made. What is left reports the failures.
 func TestOrder(t *testing.T) {
 	env := &Env{Env: &part.Env{Ctx: t.Context(), Printer: texts.New(func(string) string { return "" })}}
-	q, ts := &Queue{Env: env}, &Tasks{Env: env}
+	w := New(env, Options{})
 	var made strings.Builder
 	hold := make(chan struct{})
 	for i, err := range []error{nil, errors.New("failed"), nil} {
-		q.Add(func() Result {
+		w.Add(func() (Result, error) {
 			<-hold
 			made.WriteByte("abc"[i])
-			return Result{Err: err}
+			return Result{}, err
 		}, nil)
 	}
 	var messages strings.Builder
-	rest := NewRest(q, ts, cmdline.NewStreams("lektor-view", nil, io.Discard, &messages).Report)
-	close(hold)
-	if d := rest.Drain(nil, nil); d != nil || made.String() != "abc" || messages.String() != "lektor-view: failed\n" {
+	report := cmdline.NewStreams("lektor-view", nil, io.Discard, &messages).Report
+	go close(hold)
+	if d := w.Drain(report, nil, nil); d != nil || made.String() != "abc" || messages.String() != "lektor-view: failed\n" {
 		t.Errorf("made %q, defect %v, messages %q", &made, d, &messages)
 	}
-	q.Add(func() Result { panic("broken") }, nil)
-	q.Add(func() Result { return Result{Message: "after it"} }, nil)
-	if d := NewRest(q, ts, rest.Report).Drain(nil, nil); d == nil || !strings.Contains(d.Error(), "broken") {
+	w.Add(func() (Result, error) { panic("broken") }, nil)
+	w.Add(func() (Result, error) { return Result{Message: "after it"}, nil }, nil)
+	if d := w.Drain(report, nil, nil); d == nil || !strings.Contains(d.Error(), "broken") {
 		t.Errorf("defect %v", d)
 	}
-	if e := q.last.await().(Ended); e.Message != "after it" {
-		t.Errorf("%+v", e)
+	if w.last.Await(); w.last.result.Message != "after it" {
+		t.Errorf("%+v", w.last.result)
 	}
-	if _, ok := q.changes[3].await().(*part.Defect); !ok {
+	if _, ok := w.changes[3].Await().(*part.Defect); !ok {
 		t.Error("no defect")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/text/termsafe"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // subscriptions are changed by lektor-fetch.
@@ -28,9 +29,9 @@ type fetcherResult struct {
 }
 
 // run runs lektor-fetch.
-func (s *subscriptions) run(f *feedRun) *fetcherResult {
+func (s *subscriptions) run(in string, args ...string) *fetcherResult {
 	r := &fetcherResult{}
-	r.messages, r.err = s.Disk.Fetcher(s.Ctx, f.in, f.args, func(line string) { r.lines = append(r.lines, line) })
+	r.messages, r.err = s.Disk.Fetcher(s.Ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
 	if r.err != nil && len(r.messages) > 0 {
 		r.err = errors.New(cells.Plain(strings.Join(r.messages, "; ")))
 	}
@@ -47,19 +48,15 @@ func (r *fetcherResult) after(word string) (rest []string) {
 	return rest
 }
 
-// feedRun is a run of lektor-fetch that reads a subscription, or changes it, which undo takes back.
-type feedRun struct {
-	args []string
-	in   string
-}
-
-// queue queues a run of lektor-fetch. If it does not fail, then is called.
-func (s *subscriptions) queue(f *feedRun, then func(r *fetcherResult) part.Effects) part.Effects {
-	var r *fetcherResult
-	s.work.Add(func() Result {
-		r = s.run(f)
-		return Result{Everything: true, Err: r.err}
-	}, func(Result) part.Effects { return then(r) })
+// queue queues a run of lektor-fetch that reads a subscription, or changes it, which undo takes back. If it does not
+// fail, then is called with its lines.
+func (s *subscriptions) queue(then func(lines []string) part.Effects, in string, args ...string) part.Effects {
+	var lines []string
+	s.work.Add(func() (Result, error) {
+		r := s.run(in, args...)
+		lines = r.lines
+		return Result{Everything: true}, r.err
+	}, func([]lektordir.Ref) part.Effects { return then(lines) })
 	return nil
 }
 
@@ -115,7 +112,7 @@ func (s *subscriptions) add(url string, args []string) part.Effects {
 	return append(s.Say("looking for the feed"), part.Task{Name: addTask, Finish: true,
 		Do: func(context.Context, func(string)) (string, error) {
 			before()
-			r = s.run(&feedRun{args, url + "\n"})
+			r = s.run(url+"\n", args...)
 			return "", r.err
 		},
 		Then: func(err error) part.Effects {
@@ -164,9 +161,8 @@ var feedSettings = []struct{ key, label string }{
 
 // EditFeed shows a menu of the settings of the chosen feed.
 func (w *Work) EditFeed(g part.Given) part.Effects {
-	return w.feeds.queue(&feedRun{args: []string{"set", "--raw", g.Feed}}, func(r *fetcherResult) part.Effects {
-		return w.feeds.settings(g.Feed, r.lines).show()
-	})
+	return w.feeds.queue(func(lines []string) part.Effects { return w.feeds.settings(g.Feed, lines).show() }, "",
+		"set", "--raw", g.Feed)
 }
 
 // feedMenu is the menu of the settings of a feed.
@@ -227,9 +223,7 @@ func (f *feedMenu) show() part.Effects {
 
 // unsubscribe ends the subscription.
 func (f *feedMenu) unsubscribe() part.Effects {
-	return f.queue(&feedRun{args: []string{"rm", f.hash}}, func(*fetcherResult) part.Effects {
-		return f.Say("unsubscribed; %s undoes it", f.KeyOf("undo"))
-	})
+	return f.queue(saying(f.Trf("unsubscribed; %s undoes it", f.KeyOf("undo"))), "", "rm", f.hash)
 }
 
 // set sets a setting; an empty text removes it. Values are passed on standard input, where no other
@@ -242,28 +236,23 @@ func (f *feedMenu) set(key, text string) part.Effects {
 	if several(key) {
 		values = splitWords(text)
 	}
-	to := f.change(key, values)
-	if to == nil {
-		return f.Fail(errors.New(f.Tr("a subscription needs a URL")))
-	}
-	return f.queue(to, func(*fetcherResult) part.Effects {
-		return f.Say("changed; %s undoes it", f.KeyOf("undo"))
-	})
-}
-
-// change returns the run of lektor-fetch that sets a setting to values, nil if that is impossible.
-func (f *feedMenu) change(key string, values []string) *feedRun {
+	changed := saying(f.Trf("changed; %s undoes it", f.KeyOf("undo")))
 	switch {
 	case strings.TrimSpace(strings.Join(values, "")) != "":
 		var lines strings.Builder
 		for _, v := range values {
 			lines.WriteString(key + "\t" + v + "\n")
 		}
-		return &feedRun{[]string{"set", f.hash, "-"}, lines.String()}
+		return f.queue(changed, lines.String(), "set", f.hash, "-")
 	case key == "url":
-		return nil
+		return f.Fail(errors.New(f.Tr("a subscription needs a URL")))
 	}
-	return &feedRun{args: []string{"set", "--unset", f.hash, key}}
+	return f.queue(changed, "", "set", "--unset", f.hash, key)
+}
+
+// saying returns a function that says what was done.
+func saying(done string) func([]string) part.Effects {
+	return func([]string) part.Effects { return part.Effects{part.Say{Text: done}} }
 }
 
 // EditFeeds opens the list of subscriptions in the user's editor, on the terminal.

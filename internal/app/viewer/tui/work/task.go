@@ -1,13 +1,10 @@
 package work
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 )
@@ -15,29 +12,12 @@ import (
 // Task is work in the background that may take minutes, for example a download. The last line
 // shows its progress.
 type Task struct {
-	Finish   bool                         // the reader does not end before it, but by ^C
-	Then     func(err error) part.Effects // called at its end, if not nil; no message is shown then
+	part.Task
 	Progress string
 
-	name  string
-	label string        // name in the user's language
-	ended chan struct{} // closed at the end
-	msg   tea.Msg       // at the end: a TaskMsg, or a defect
-}
-
-// TaskMsg reports the progress or the end of a task.
-type TaskMsg struct {
-	Task     *Task
-	Progress string
-	Ended    bool
-	Done     string // message for the user after the end
-	Err      error
-}
-
-// Await waits for the end of the task, and returns its message.
-func (t *Task) Await() tea.Msg {
-	<-t.ended
-	return t.msg
+	run
+	label string // name in the user's language
+	done  string // message for the user after the end
 }
 
 // Tasks are the running tasks. Only the UI goroutine uses them.
@@ -49,17 +29,16 @@ type Tasks struct {
 // progressEvery is the least time between two messages about the progress of a task.
 const progressEvery = 100 * time.Millisecond
 
-// Begin begins a task in a goroutine. Its Await is the command that brings its end. The function f reports its
-// progress, as often as it likes, and returns a message for the user. It must return when its ctx ends; the reader
-// waits for this when it ends.
-func (ts *Tasks) Begin(name string, f func(ctx context.Context, progress func(string)) (done string, err error)) *Task {
-	t := &Task{name: name, label: ts.Env.Tr(name), ended: make(chan struct{})}
+// Begin begins a task in a goroutine. Its Await is the command that brings its end. Do reports its
+// progress, as often as it likes. It must return when its ctx ends; the reader waits for this when it ends.
+func (ts *Tasks) Begin(e part.Task) *Task {
+	t := &Task{Task: e, label: ts.Env.Tr(e.Name)}
 	ts.list = append(ts.list, t)
-	run := part.Guarded(func() tea.Msg {
+	t.begin(func() (err error) {
 		var mu sync.Mutex
 		var last time.Time
 		sending := false
-		done, err := f(ts.Env.Ctx, func(text string) {
+		t.done, err = t.Do(ts.Env.Ctx, func(text string) {
 			mu.Lock()
 			defer mu.Unlock()
 			now := time.Now()
@@ -69,26 +48,35 @@ func (ts *Tasks) Begin(name string, f func(ctx context.Context, progress func(st
 			sending, last = true, now
 			// In a goroutine, as it waits while a command has the terminal.
 			go func() {
-				ts.Env.Send(TaskMsg{Task: t, Progress: text})
+				ts.Env.Send(t.progressed(text))
 				mu.Lock()
 				defer mu.Unlock()
 				sending = false
 			}()
 		})
-		return TaskMsg{Task: t, Ended: true, Done: done, Err: err}
-	})
-	go func() {
-		defer close(t.ended)
-		t.msg = run()
-	}()
+		return err
+	}, func() part.Effects { return ts.take(t) })
 	return t
 }
 
-// Take records the progress or the end of a task.
-func (ts *Tasks) Take(msg TaskMsg) {
-	if msg.Task.Progress = msg.Progress; msg.Ended {
-		ts.list = slices.DeleteFunc(ts.list, func(other *Task) bool { return other == msg.Task })
+// progressed returns the message about the progress of a task.
+func (t *Task) progressed(text string) part.Then {
+	return func() part.Effects {
+		t.Progress = text
+		return nil
 	}
+}
+
+// take returns the effects of a task that ended.
+func (ts *Tasks) take(t *Task) part.Effects {
+	ts.list = slices.DeleteFunc(ts.list, func(other *Task) bool { return other == t })
+	switch {
+	case t.Then != nil:
+		return t.Then(t.err)
+	case t.err != nil:
+		return part.Effects{part.Say{Text: t.err.Error(), Bad: true}}
+	}
+	return part.Effects{part.Say{Text: t.done}}
 }
 
 // patience is how long the reader waits for tasks at its end, after they were asked to end.
@@ -111,7 +99,7 @@ func (ts *Tasks) Len() int { return len(ts.list) }
 
 // Of returns the running tasks of a name.
 func (ts *Tasks) Of(name string) []*Task {
-	return slices.DeleteFunc(slices.Clone(ts.list), func(t *Task) bool { return t.name != name })
+	return slices.DeleteFunc(slices.Clone(ts.list), func(t *Task) bool { return t.Name != name })
 }
 
 // Progress returns the progress of all tasks, for the last line.

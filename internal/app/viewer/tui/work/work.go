@@ -4,15 +4,11 @@ package work
 
 import (
 	"context"
-	"errors"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/lektordir"
 )
-
-// ErrNoCommand reports that there is no command to take back.
-var ErrNoCommand = errors.New("there is nothing to take back")
 
 // Disk is what work needs of the lektor-dir. Its methods may take long, and are called concurrently, but those that
 // change something one after the other.
@@ -75,9 +71,7 @@ func (w *Work) Change(e part.Change) (c *Change, failed part.Effects) {
 	if err != nil {
 		return nil, w.Fail(err)
 	}
-	if e.Then != nil {
-		c.Then = func(r Result) part.Effects { return e.Then(r.Moved) }
-	}
+	c.Then = e.Then
 	return c, nil
 }
 
@@ -89,46 +83,5 @@ func (w *Work) TakeBack(part.Given) part.Effects {
 
 // Task begins a task.
 func (w *Work) Task(e part.Task) part.Effects {
-	t := w.Tasks.Begin(e.Name, e.Do)
-	t.Finish, t.Then = e.Finish, e.Then
-	return part.Effects{part.Run(t.Await)}
-}
-
-// Take takes a message about the end of a change, or about a task. Of changes, those before it may have ended
-// without one.
-func (w *Work) Take(msg any) (e part.Effects) {
-	switch msg := msg.(type) {
-	case Ended:
-		for _, end := range w.Queue.Take(msg) {
-			e = append(e, w.ended(end)...)
-		}
-	case TaskMsg:
-		w.Tasks.Take(msg)
-		switch {
-		case !msg.Ended:
-		case msg.Task.Then != nil:
-			return msg.Task.Then(msg.Err)
-		case msg.Err != nil:
-			return part.Effects{part.Say{Text: msg.Err.Error(), Bad: true}}
-		default:
-			return part.Effects{part.Say{Text: msg.Done}}
-		}
-	}
-	return e
-}
-
-// ended returns the effects of a change that the disk made, or failed to make.
-func (w *Work) ended(end Ended) part.Effects {
-	e := part.Effects{part.Say{Text: end.Message}}
-	switch {
-	case end.Err != nil:
-		e = append(e, w.Fail(end.Err)...)
-	case end.Then != nil:
-		e = append(e, end.Then(end.Result)...)
-	}
-	e = append(e, part.Moved{Refs: end.Moved})
-	if feeds := end.Changed(); len(feeds) > 0 {
-		e = append(e, part.Rescan{Feeds: feeds})
-	}
-	return e
+	return part.Effects{part.Run(w.Tasks.Begin(e).Await)}
 }
