@@ -229,8 +229,7 @@ func (m mark) deleted() bool {
 func (m mark) item() *feedsync.Item {
 	it, ok := readMark(m.line)
 	if !ok {
-		it = feedsync.Restore(m.id(), []byte("<item></item>"))
-		it.Version, it.History = 1, []feedsync.Update{{}}
+		it = &feedsync.Item{ID: m.id(), Version: 1, History: []feedsync.Update{{}}, Content: []byte("<item></item>")}
 	}
 	return it
 }
@@ -263,7 +262,7 @@ func appendMark(b []byte, m *feedsync.Item) []byte {
 	b = append(strconv.AppendUint(append(b, '\t'), m.Version, 10), '\t')
 	b = append(appendUpdates(b, m.History), '\t')
 	b = append(appendUpdates(b, m.Settled), '\t')
-	return appendField(b, m.Content())
+	return appendField(b, m.Content)
 }
 
 func appendField(b, field []byte) []byte {
@@ -299,8 +298,8 @@ func readMark(line []byte) (*feedsync.Item, bool) {
 	number, line, _ := bytes.Cut(line, []byte{'\t'})
 	history, line, _ := bytes.Cut(line, []byte{'\t'})
 	settled, content, complete := bytes.Cut(line, []byte{'\t'})
-	it := feedsync.Restore(string(id), unescape(content))
-	it.Deleted, it.Conflict = bytes.IndexByte(flags, '-') >= 0, bytes.IndexByte(flags, '!') >= 0
+	it := &feedsync.Item{ID: string(id), Content: unescape(content), Deleted: bytes.IndexByte(flags, '-') >= 0,
+		Conflict: bytes.IndexByte(flags, '!') >= 0}
 	var err error
 	it.Version, err = strconv.ParseUint(string(number), 10, 64)
 	var ok1, ok2 bool

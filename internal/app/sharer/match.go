@@ -158,8 +158,10 @@ func (m *entryMatcher) find(other string, marks []mark) string {
 	}
 	// Reading the ids of all entries is slow, so it is done only after a change.
 	for _, k := range marks {
-		if id, ok := k.item().ChildText(feedsync.LektorNamespace, "entry"); ok && m.ids()[id] != "" {
-			return m.ids()[id]
+		for _, id := range k.item().Children(feedsync.LektorNamespace, "entry") {
+			if own := m.ids()[id]; own != "" {
+				return own
+			}
 		}
 	}
 	return ""
@@ -212,7 +214,7 @@ func (m *entryMatcher) link(own, other string) {
 			continue
 		}
 		// If two machines do this at once, their items mean the same.
-		_ = m.set.modify(feedsync.RSS, stateID(m.feed, keep, c), from.Content(), "")
+		_ = m.set.modify(feedsync.RSS, stateID(m.feed, keep, c), false, from.Content, "")
 	}
 	m.addNames(keep, []string{drop})
 }
@@ -251,12 +253,12 @@ func (m *entryMatcher) addNames(key string, ids []string) {
 			continue
 		}
 		missing := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			return id == key || bytes.Contains(k.Content(), []byte(">"+id+"<"))
+			return id == key || bytes.Contains(k.Content, []byte(">"+id+"<"))
 		})
 		if len(missing) == 0 {
 			continue
 		}
-		content, ok := bytes.CutSuffix(k.Content(), []byte("</item>"))
+		content, ok := bytes.CutSuffix(k.Content, []byte("</item>"))
 		if !ok {
 			continue
 		}
@@ -264,7 +266,7 @@ func (m *entryMatcher) addNames(key string, ids []string) {
 		for _, id := range missing[:min(len(missing), maxIdentities)] {
 			fmt.Fprintf(&more, `<lektor:identity>%s</lektor:identity>`, id)
 		}
-		if longer, err := k.Recast(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
+		if longer, err := k.WithContent(slices.Concat(content, []byte(more.String()), []byte("</item>"))); err == nil {
 			m.set.marks.put(longer)
 		}
 	}
@@ -281,16 +283,12 @@ func (m *entryMatcher) names() map[string]string {
 		if !bytes.Contains(k.line, []byte("identity>")) {
 			continue
 		}
-		_ = feedsync.EachChild(k.item().Content(), func(ns, name, text string) {
-			if ns != feedsync.LektorNamespace || name != "identity" {
-				return
+		identity, _ := keyOf(rest)
+		for _, other := range k.item().Children(feedsync.LektorNamespace, "identity") {
+			if m.named[other] = identity; m.has(other) {
+				m.named[identity] = other
 			}
-			identity, _ := keyOf(rest)
-			m.named[text] = identity
-			if m.has(text) {
-				m.named[identity] = text
-			}
-		})
+		}
 	}
 	return m.named
 }

@@ -354,8 +354,8 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	for _, e := range humanize.Errors(err) {
 		x.s.Report.Print(fmt.Errorf("%s: %w", x.me, e))
 	}
-	x.rep.set.lastOwnEdit = x.rep.set.lastEdit(x.me)
-	x.rep.lastOwnEdit = x.rep.set.lastOwnEdit
+	x.rep.lastOwnEdit = latest(x.rep.set.dates.subs, x.rep.set.dates.marks)
+	x.rep.set.lastOwnEdit = x.rep.lastOwnEdit
 	if dryRun {
 		return nil
 	}

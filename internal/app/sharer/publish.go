@@ -78,8 +78,7 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 	}
 	sharing.Related = append(sharing.Related, v.related(partialFile)...)
 	doc.SetSharing(sharing)
-	var bad error
-	err := doc.WriteItems(w, func(yield func(*feedsync.Item) bool) {
+	return doc.WriteItems(w, func(yield func(*feedsync.Item) bool) {
 		var which func(mark) bool
 		if newer {
 			which = mark.isNewer
@@ -88,24 +87,20 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 			if v.hide[feed] {
 				continue
 			}
-			it, err := v.shown(m)
-			if err != nil || !yield(it) {
-				bad = err
+			if !yield(v.shown(m)) {
 				return
 			}
 		}
 	})
-	return errors.Join(bad, err)
 }
 
 // shown returns the form of a mark in a document.
-func (v view) shown(m mark) (*feedsync.Item, error) {
+func (v view) shown(m mark) *feedsync.Item {
 	it := m.item()
-	feed, _, flag, ours := splitState(it.ID)
-	if !ours || !v.unsubscribed(feed) {
-		return it, nil
+	if feed, _, flag, ours := splitState(it.ID); ours && v.unsubscribed(feed) {
+		it = it.Blank(blankMark(it.ID, flag))
 	}
-	return it.Blank(blankMark(it.ID, flag))
+	return it
 }
 
 // date sets new dates for the documents that have changed since the last commit. It reports

@@ -638,7 +638,7 @@ func TestPublishAndBack(t *testing.T) {
 			if _, _, _, state := splitState(it.ID); state == (doc == subsFile) {
 				continue
 			}
-			lines = append(lines, fmt.Sprintf("%s %d %v %v %s", it.ID, it.Version, it.Deleted, it.History, it.Content()))
+			lines = append(lines, fmt.Sprintf("%s %d %v %v %s", it.ID, it.Version, it.Deleted, it.History, it.Content))
 		}
 		slices.Sort(lines)
 		return strings.Join(lines, "\n")
