@@ -217,8 +217,10 @@ func (x *exchange) document(name string, w io.Writer) error {
 // publish saves the records of the peers that were merged, and publishes the documents. An
 // error of the server that may be gone at the next sync counts as one of a peer.
 func (x *exchange) publish(ctx context.Context) error {
-	if err := x.remember(); err != nil {
-		return err
+	for _, n := range x.updates {
+		if err := x.writeRecord(n.peer.name, n.record); err != nil {
+			return err
+		}
 	}
 	err := x.publishDocuments(ctx)
 	if err == nil || !isURL(x.target) || slices.ContainsFunc(humanize.Errors(err),
@@ -288,8 +290,8 @@ func mayPass(err error) bool {
 		return e.Status/100 != 4 // with status 200, a page in place of the answer, for example of a hotel
 	}
 	switch {
-	case errors.Is(err, errNothing), errors.Is(err, errCutOff), errors.As(err, new(*brokenError)),
-		errors.As(err, new(*pauseError)):
+	case errors.Is(err, errNothing), errors.Is(err, errCutOff), errors.Is(err, errPause),
+		errors.As(err, new(*brokenError)):
 		return true
 	case errors.As(err, new(*httpmsg.LimitError)), errors.As(err, new(*httpmsg.PrivateError)):
 		return false
