@@ -3,7 +3,6 @@ package ess
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -159,9 +158,9 @@ func newest(entries []ess.Entry, n int, since time.Time) []ess.Entry {
 // fromDocument writes the ESS document of the feed document on stdin. It skips entries
 // without a date, and reports their number.
 func fromDocument(ctx context.Context, o BuildOptions, s *cmdline.Streams) error {
-	doc, err := readAll(ctx, s.In)
+	doc, err := s.ReadFile(ctx, "-", maxDocument)
 	if err != nil {
-		return fmt.Errorf("standard input: %w", err)
+		return err
 	}
 	f, err := feedconv.ParseBytes(doc, feedconv.Options{URL: o.URL, ContentType: o.ContentType})
 	if err != nil {
