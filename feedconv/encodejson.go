@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // The JSON Feed 1.1 objects that are written.

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // textState is the state of reading a text construct.
