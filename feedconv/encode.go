@@ -487,8 +487,8 @@ func isWellFormed(s string) bool {
 	}
 }
 
-// rss writes the head of a feed, which may be a podcast.
-func (x *xmlWriter) rss(f *Feed, podcast bool) {
+// rss writes the head of a feed.
+func (x *xmlWriter) rss(f *Feed) {
 	x.w.WriteString(xml.Header)
 	x.open("rss", append([]string{"version", "2.0"}, x.declared...)...)
 	x.openWith("channel", f.Attributes)
@@ -506,7 +506,7 @@ func (x *xmlWriter) rss(f *Feed, podcast bool) {
 		x.text("category", name)
 	}
 	x.channelExtras(f)
-	if podcast {
+	if x.prefixes[vocab.ITunes.URI()] != "" { // it is a podcast
 		x.itunes(f.Authors, f.Image)
 	}
 	x.history(f)
@@ -558,13 +558,7 @@ func (x *xmlWriter) rssDate(name string, t time.Time) {
 }
 
 func (x *xmlWriter) rssItem(e *Entry) {
-	name := "item"
-	own, others := e.live()
-	if prefix := x.prefixes[vocab.Podcast.URI()]; own != nil && prefix != "" {
-		name = prefix + ":liveItem"
-	} else {
-		own, others = nil, e.Attributes
-	}
+	name, own, others := e.item(x.prefixes[vocab.Podcast.URI()])
 	x.openWith(name, others, own...)
 	x.text("title", rssTitle(e.Title))
 	x.text("link", e.Link)
@@ -609,22 +603,24 @@ func (x *xmlWriter) rssItem(e *Entry) {
 	x.close(name)
 }
 
-// live returns the attributes of a podcast:liveItem as names and values in turn, nil for other entries,
-// and the remaining attributes. An entry with a status in the podcast namespace is a liveItem.
-func (e *Entry) live() (own []string, others []Attribute) {
-	isLive := false
+// item returns the name of the element of an entry, and its attributes: its own as names and values in turn, and
+// those of other vocabularies. An entry with a status in the podcast namespace, which has the prefix, is a
+// podcast:liveItem.
+func (e *Entry) item(prefix string) (name string, own []string, others []Attribute) {
+	name = "item"
 	for _, a := range e.Attributes {
-		if a.Namespace == vocab.Podcast.URI() {
-			own = append(own, a.Name, a.Value)
-			isLive = isLive || a.Name == "status"
-		} else {
+		if a.Namespace != vocab.Podcast.URI() {
 			others = append(others, a)
+			continue
+		}
+		if own = append(own, a.Name, a.Value); a.Name == "status" && prefix != "" {
+			name = prefix + ":liveItem"
 		}
 	}
-	if !isLive {
-		return nil, e.Attributes
+	if name == "item" {
+		return name, nil, e.Attributes
 	}
-	return own, others
+	return name, own, others
 }
 
 // typeUnknown is the type of an enclosure of unknown type, as RSS requires one.

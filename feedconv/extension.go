@@ -14,8 +14,8 @@ import (
 //   - Dublin Core: author, creator, date, description, language, rights, subject,
 //     title; dcterms issued and modified; of an entry contributor and
 //     dcterms created
-//   - iTunes: author, category, image, keywords, link, subtitle, summary, title;
-//     of an entry duration, episode, season
+//   - iTunes: author, image, keywords, link, subtitle, summary, title; of an
+//     entry duration, episode, season
 //   - Media RSS: category, keywords, title; of an entry content, description,
 //     group, thumbnail; of a feed copyright
 //   - content:encoded, xhtml:body and thr:in-reply-to (RFC 4685) of an entry, and
@@ -25,9 +25,10 @@ import (
 //
 // The insides of these are read with them or not at all.
 //
-// Elements of the podcast namespace are extensions, but podcast:liveItem in RSS is an entry. Its
-// attributes, such as status, start and end, are attributes of the entry in that namespace. If an
-// entry has no number of the iTunes module, podcast:episode and season are read into the fields, too.
+// The categories of iTunes are extensions, and their names are categories, too. Elements of the podcast
+// namespace are extensions, but podcast:liveItem in RSS is an entry. Its attributes, such as status,
+// start and end, are attributes of the entry in that namespace. If an entry has no number of the iTunes
+// module, podcast:episode and season are read into the fields, too.
 //
 // An extension is kept whole or, beyond the limits below, left out with a
 // warning. Relative references in attributes that are named like references

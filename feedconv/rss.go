@@ -32,8 +32,8 @@ func rssFeed(r *rss.Feed, doc *tidy.Document, opts Options) *Feed {
 	if r.Image != nil {
 		f.Image = r.Image.URL
 	}
-	if s := cmp.Or(r.ManagingEditor, r.WebMaster); s != "" {
-		f.Authors = parsePersons(s, true)
+	if r.ManagingEditor != "" {
+		f.Authors = parsePersons(r.ManagingEditor, true)
 	}
 	for _, c := range r.Categories {
 		f.Categories = append(f.Categories, titleText(c.Value))
@@ -45,6 +45,9 @@ func rssFeed(r *rss.Feed, doc *tidy.Document, opts Options) *Feed {
 		})
 	}
 	feedModules(f, n)
+	if len(f.Authors) == 0 && r.WebMaster != "" {
+		f.Authors = parsePersons(r.WebMaster, true)
+	}
 	f.Image = cmp.Or(f.Image, at.value("logo"))
 	if authors := atomPersons(at.all("author")); coverAll(authors, f.Authors) {
 		f.Authors = authors

@@ -122,7 +122,7 @@ func (x *xmlWriter) begin(f *Feed, s *survey) error {
 	if x.atom {
 		x.feed(f, !s.any || s.nameless)
 	} else {
-		x.rss(f, s.podcast)
+		x.rss(f)
 	}
 	return x.err
 }

@@ -187,8 +187,9 @@ func (d *draft) modules(n *tidy.Node) {
 	}
 	e.Contributors = append(e.Contributors, parseAll(dc.values("contributor"))...)
 	e.Duration = duration(itunes.value("duration"))
-	e.Episode = cmp.Or(number(itunes.value("episode")), number(e.podcast("episode")))
-	e.Season = cmp.Or(number(itunes.value("season")), number(e.podcast("season")))
+	podcast := module{n, vocab.Podcast}
+	e.Episode = cmp.Or(number(itunes.value("episode")), number(podcast.value("episode")))
+	e.Season = cmp.Or(number(itunes.value("season")), number(podcast.value("season")))
 	e.Categories = append(e.Categories, moduleCategories(n)...)
 	e.Categories = append(e.Categories, dc.values("subject")...)
 	e.Language = cmp.Or(e.Language, dc.value("language"))
@@ -199,16 +200,6 @@ func (d *draft) modules(n *tidy.Node) {
 		d.summaries = append(d.summaries, text{s, markup.TypeHTML}.lines())
 	}
 	d.atom(module{n, vocab.Atom10})
-}
-
-// podcast returns the text of the first element of the podcast namespace with a name.
-func (e *Entry) podcast(name string) string {
-	for i := range e.Extensions {
-		if x := &e.Extensions[i]; x.Name == name && x.Namespace == vocab.Podcast.URI() {
-			return x.Text
-		}
-	}
-	return ""
 }
 
 func parseAll(list []string) []Person {
@@ -270,22 +261,20 @@ func moduleImage(itunes module) string {
 
 // moduleCategories returns the categories of the iTunes and Media modules.
 func moduleCategories(n *tidy.Node) []string {
-	var out []string
 	itunes := module{n, vocab.ITunes}
-	var nested func(list []*tidy.Node, depth int)
-	nested = func(list []*tidy.Node, depth int) {
-		for _, c := range list {
-			out = append(out, cmp.Or(c.Attr("text"), c.Text))
-			if depth < 8 {
-				nested(inside(c).all("category"), depth+1)
-			}
-		}
-	}
-	nested(itunes.all("category"), 0)
+	out := itunes.categories()
 	for _, list := range itunes.values("keywords") {
 		out = append(out, strings.Split(list, ",")...)
 	}
 	return append(out, mediaCategories(module{n, vocab.Media})...)
+}
+
+// categories returns the categories of the iTunes module, which have others inside.
+func (m module) categories() (out []string) {
+	for _, c := range m.all("category") {
+		out = append(append(out, cmp.Or(c.Attr("text"), c.Text)), module{c, m.ns}.categories()...)
+	}
+	return out
 }
 
 // mediaCategories returns the categories of Media RSS.
@@ -470,8 +459,9 @@ func feedModules(f *Feed, n *tidy.Node) {
 	if len(f.Authors) == 0 {
 		f.Authors = parseAll(append(dc.values("author"), dc.values("creator")...))
 	}
-	if len(f.Authors) == 0 {
-		f.Authors = parseAll(itunes.values("author"))
+	// Hosts of podcasts write a bare address as the editor of RSS, or themselves as the webmaster.
+	if list := parseAll(itunes.values("author")); len(list) > 0 && (len(f.Authors) == 0 || f.Authors[0].Name == "") {
+		f.Authors = list
 	}
 	f.Categories = append(f.Categories, moduleCategories(n)...)
 	f.Categories = append(f.Categories, dc.values("subject")...)

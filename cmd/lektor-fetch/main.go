@@ -195,7 +195,7 @@ Example:
 				Usage: "accept an interval of less than a minute, and with - every value that was printed"},
 			&cli.BoolFlag{Name: "raw", Usage: "print values as they are, even if they could harm a terminal"},
 			&cli.BoolFlag{Name: "undo", Usage: "take back the changes on standard input, for lektor-view undo"},
-			cmdline.DryRunFlag(),
+			cmdline.DryRunFlag("check whether the value is valid, or print the outcomes"),
 		},
 		Action: cmdline.Run(fetcher.Set, "a feed", func(f *cmdline.Flags) fetcher.SetOptions {
 			args := f.Args().Tail()
@@ -295,7 +295,8 @@ func historyCommand() *cli.Command {
 				Usage: "instead of archives, fetch the first `N` pages of a paged feed, or all"},
 			cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print no summary"},
-			cmdline.DryRunFlag(), cmdline.NulFlag(),
+			cmdline.DryRunFlag("fetch the document of each feed, and print its kind and archives"),
+			cmdline.NulFlag(),
 		}, fetchFlags()...),
 		Action: cmdline.Run(fetcher.History, "", func(f *cmdline.Flags) fetcher.UpdateOptions {
 			o := fetcher.UpdateOptions{
@@ -331,7 +332,7 @@ func deliverCommand() *cli.Command {
 			&cli.IntFlag{Name: fetcher.FlagMaxEntries, Usage: "take at most `N` entries", DefaultText: "20000"},
 			&cli.Int64Flag{Name: "max-decoded", Value: fetch.DefaultMaxDecoded, Usage: "read at most `N` bytes"},
 			cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
-			cmdline.DryRunFlag(),
+			cmdline.DryRunFlag("only read the document"),
 		},
 		Action: cmdline.Run(fetcher.Deliver, "", func(f *cmdline.Flags) fetcher.DeliverOptions {
 			o := fetcher.DeliverOptions{
@@ -369,7 +370,7 @@ Example:
 			&cli.StringSliceFlag{Name: "category", Usage: "the `NAME` of a category; may be repeated"},
 			&cli.StringSliceFlag{Name: "enclosure",
 				Usage: "a file that belongs to the entry: `URL`, and after spaces its type and length in bytes; may be repeated"},
-			cmdline.DryRunFlag(),
+			cmdline.DryRunFlag("only check the arguments"),
 		},
 		Action: cmdline.Run(fetcher.Put, "", func(f *cmdline.Flags) fetcher.PutOptions {
 			return fetcher.PutOptions{

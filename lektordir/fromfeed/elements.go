@@ -18,13 +18,8 @@ var vocabularies = map[string]string{
 // left out, and so are those for the owner, which have a mail address that is not for readers.
 func name(x *feedconv.Extension) string {
 	for prefix, uri := range vocabularies {
-		if x.Namespace == uri {
-			switch name := prefix + ":" + x.Name; name {
-			case "podcast:value", "itunes:owner":
-				return ""
-			default:
-				return name
-			}
+		if name := prefix + ":" + x.Name; x.Namespace == uri && name != "podcast:value" && name != "itunes:owner" {
+			return name
 		}
 	}
 	return ""
@@ -71,37 +66,32 @@ func elements(list lektordir.Elements, above string, extensions []feedconv.Exten
 // Extensions returns the elements of a feed or an entry in the form of a document: attributes of the
 // entry, for one that is broadcast live, and extensions. Elements of unknown vocabularies are left out.
 func Extensions(list lektordir.Elements) (attributes []feedconv.Attribute, extensions []feedconv.Extension) {
+	return attributesOf(list.Live(), vocabularies["podcast"]), nested(list, "")
+}
+
+// nested returns the elements with the name above, which ends in a slash, before a name of their own. Elements inside
+// of another follow it.
+func nested(list lektordir.Elements, above string) (extensions []feedconv.Extension) {
 	for i := range list {
 		e := &list[i]
-		into, rest := &extensions, e.Name
-		for {
-			above, below, ok := strings.Cut(rest, "/")
-			if !ok {
-				break
-			}
-			last := len(*into) - 1
-			if last < 0 || name(&(*into)[last]) != above {
-				into = nil
-				break
-			}
-			into, rest = &(*into)[last].Children, below
-		}
-		prefix, local, _ := strings.Cut(rest, ":")
-		if into == nil || vocabularies[prefix] == "" {
+		own, ok := strings.CutPrefix(e.Name, above)
+		prefix, local, _ := strings.Cut(own, ":")
+		switch {
+		case strings.Count(e.Name, "/") < strings.Count(above, "/"):
+			return extensions // the element above has ended
+		case !ok, strings.Contains(own, "/"), vocabularies[prefix] == "", e.Name == lektordir.LiveItem:
 			continue
 		}
-		x := feedconv.Extension{Namespace: vocabularies[prefix], Name: local, Text: e.Text}
-		for _, a := range e.Attributes {
-			x.Attributes = append(x.Attributes, feedconv.Attribute{Name: a.Name, Value: a.Value})
-		}
-		if e.Name == lektordir.LiveItem {
-			for i := range x.Attributes {
-				x.Attributes[i].Namespace = x.Namespace
-			}
-			attributes = append(attributes, x.Attributes...)
-			continue
-		}
-		*into = append(*into, x)
+		extensions = append(extensions, feedconv.Extension{Namespace: vocabularies[prefix], Name: local, Text: e.Text,
+			Attributes: attributesOf(e, ""), Children: nested(list[i+1:], e.Name+"/")})
 	}
-	return attributes, extensions
+	return extensions
+}
+
+// attributesOf returns the attributes of an element in a namespace.
+func attributesOf(e *lektordir.Element, namespace string) (list []feedconv.Attribute) {
+	for _, a := range e.Attributes {
+		list = append(list, feedconv.Attribute{Namespace: namespace, Name: a.Name, Value: a.Value})
+	}
+	return list
 }

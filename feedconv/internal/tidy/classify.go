@@ -268,7 +268,7 @@ func (n *names) classOfField(name string, ns vocab.NS, lvl level) class {
 	case vocab.XHTML:
 		c.kind, c.role = kText, roleHTML
 	case vocab.ITunes:
-		if !among(name, "owner category image") {
+		if !among(name, "owner image") {
 			c.kind = kText
 		}
 	case vocab.Media:

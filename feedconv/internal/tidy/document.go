@@ -113,7 +113,7 @@ func (n *Node) All(ns vocab.NS, name string) []*Node {
 	var list []*Node
 	if n != nil {
 		for _, c := range n.Children {
-			if c.Name == name && c.NS == ns && !c.Foreign {
+			if c.Name == name && c.NS == ns {
 				list = append(list, c)
 			}
 		}

@@ -231,9 +231,8 @@ var mapped = sync.OnceValue(func() map[NS]map[string]Place {
 		},
 		DCTerms: {"issued": anywhere, "modified": anywhere, "created": OfEntry},
 		ITunes: {
-			"author": anywhere, "category": anywhere, "image": anywhere, "keywords": anywhere, "link": anywhere,
-			"subtitle": anywhere,
-			"summary":  anywhere, "title": anywhere, "duration": OfEntry, "episode": OfEntry, "season": OfEntry,
+			"author": anywhere, "image": anywhere, "keywords": anywhere, "link": anywhere, "subtitle": anywhere,
+			"summary": anywhere, "title": anywhere, "duration": OfEntry, "episode": OfEntry, "season": OfEntry,
 		},
 		Media: {
 			"category": anywhere, "keywords": anywhere, "title": anywhere,

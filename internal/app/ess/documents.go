@@ -81,7 +81,7 @@ func (o DocumentOptions) each(ctx context.Context, s *cmdline.Streams, f func(*d
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			s.Report.Print(inDocument(name, err))
+			s.Report.Print(inDocument(d.name, err))
 			continue
 		}
 		if err := f(d); err != nil {

@@ -118,7 +118,7 @@ func (p *topPass) read(ctx context.Context, names []string) {
 		if err == nil {
 			err = p.add(name, 0, d.body)
 		}
-		p.report(ctx, name, 0, err)
+		p.report(ctx, d.name, 0, err)
 	}
 }
 

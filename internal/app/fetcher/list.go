@@ -47,6 +47,15 @@ func (l *listed) shown() string {
 	return l.Title()
 }
 
+// podcast returns the properties that only podcasts have, as lines.
+func (l *listed) podcast() any {
+	var lines []string
+	for _, f := range entrystore.FeedFields(l.d.FeedOf(lektordir.Ref{Feed: l.Hash})) {
+		lines = append(lines, f.Name+": "+f.Value())
+	}
+	return lines
+}
+
 var listColumns = []cmdline.Column[*listed]{
 	{Name: "path", Verbatim: true, Get: func(l *listed) any { return l.d.Join("src", l.Hash) }},
 	{Name: "title", Get: func(l *listed) any { return l.Title() }},
@@ -61,6 +70,7 @@ var listColumns = []cmdline.Column[*listed]{
 	{Name: "alias", Extra: true, Get: func(l *listed) any { return l.Alias }},
 	{Name: "link", Extra: true, Get: func(l *listed) any { return l.Link }},
 	{Name: "generator", Extra: true, Get: func(l *listed) any { return l.Generator }},
+	{Name: "podcast", Extra: true, Get: (*listed).podcast},
 	{Name: "interval", Extra: true, Get: func(l *listed) any { return l.Interval }},
 	{Name: "private", Extra: true, Get: func(l *listed) any { return l.Private }},
 	{Name: "paused", Extra: true, Get: func(l *listed) any { return l.Paused }},

@@ -382,3 +382,36 @@ func TestPodcastPage(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestPageOfPodcast: the page of a feed has what only podcasts have, and follows it.
+func TestPageOfPodcast(t *testing.T) {
+	d := testdir.New(t)
+	hash, err := d.Feed("http://feed.example/", "Cast", "etc/elements=element\tpodcast:podroll\nelement\tpodcast:podroll/podcast:remoteItem\t\tfeedUrl=http://frogs.example/\ttitle=Frogs\nelement\titunes:category\t\ttext=Leisure\nelement\titunes:category/itunes:category\t\ttext=Hobbies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Entry("http://feed.example/", "new", "1700000000.M1P1Q1.h", "title=Owl"); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "site")
+	page := func() string {
+		t.Helper()
+		if err := write(t, d, to); err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(to, "feed", hash, "index.html"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if got := page(); !strings.Contains(got, "<li>Category: Leisure, Hobbies</li>") || !strings.Contains(got, `<a href="http://frogs.example/" rel="noopener noreferrer">Frogs</a>`) {
+		t.Errorf("%s", got)
+	}
+	if err := os.WriteFile(filepath.Join(d.Path, "src", hash, "etc/elements"), []byte("element\tpodcast:medium\tmusic\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got := page(); !strings.Contains(got, "<li>Medium: music</li>") || strings.Contains(got, "Frogs") {
+		t.Errorf("%s", got)
+	}
+}

@@ -179,9 +179,10 @@ func (g *group) pages(perPage int) []listPage {
 // listPage returns a page of a list with its entries.
 func (w *site) listPage(p listPage) page {
 	g, name, older, newer := p.g, p.name, p.older, p.newer
-	parts := []string{version, w.o.Title, g.title, name, strconv.Itoa(older), newer}
+	parts, facts := []string{version, w.o.Title, g.title, name, strconv.Itoa(older), newer}, ""
 	if g.feed != nil {
-		parts = append(parts, g.feed.Link)
+		facts = htmlsafe.Fields(entrystore.FeedFields(g.feed))
+		parts = append(parts, g.feed.Link, facts)
 	}
 	for _, i := range p.items {
 		parts = append(parts, i.key, i.title, i.excerpt, i.date.String(), w.feedOf(i).Title(), w.lang(i), i.marks)
@@ -194,6 +195,9 @@ func (w *site) listPage(p listPage) page {
 			if link := entrystore.Followable(feedurl.Public(g.feed.Link)); link != "" {
 				fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", htmlsafe.Link(link, link))
 			}
+		}
+		if facts != "" {
+			b.WriteString("<details><summary>The podcast</summary>\n" + facts + "</details>\n")
 		}
 		if len(p.items) == 0 {
 			b.WriteString("<p>There are no entries.</p>\n")

@@ -73,9 +73,10 @@ func RawFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "raw", Usage: "print text as it is, even if it could harm a terminal"}
 }
 
-// DryRunFlag returns the flag --dry-run.
-func DryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print what would be done"}
+// DryRunFlag returns the flag --dry-run of a command that prints what would be done, or does something instead.
+func DryRunFlag(instead ...string) cli.Flag {
+	return &cli.BoolFlag{Name: "dry-run",
+		Usage: "change nothing; " + append(instead, "print what would be done")[0]}
 }
 
 // numbers is the marker that [NumericArgs] adds to a command's flags.

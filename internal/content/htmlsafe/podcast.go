@@ -11,17 +11,7 @@ import (
 // Podcast returns the properties, the chapters and a kept transcript of an entry as HTML that is safe.
 func Podcast(e *lektordir.Entry, kept podcast.Kept) string {
 	var b strings.Builder
-	if fields := podcast.Fields(e); len(fields) > 0 {
-		b.WriteString("<ul class=\"podcast\">\n")
-		for _, f := range fields {
-			value := Text(f.Text)
-			if URL(f.URL) != "" {
-				value = Link(f.URL, cmp.Or(f.Text, f.URL))
-			}
-			b.WriteString("<li>" + f.Name + ": " + value + "</li>\n")
-		}
-		b.WriteString("</ul>\n")
-	}
+	b.WriteString(Fields(podcast.Fields(e)))
 	if list := podcast.Chapters(e, kept); len(list) > 0 {
 		b.WriteString("<details><summary>Chapters</summary>\n<ul>\n")
 		for _, c := range list {
@@ -34,4 +24,20 @@ func Podcast(e *lektordir.Entry, kept podcast.Kept) string {
 			Clean([]byte(text), mime, Options{NoImages: true}) + "\n</details>\n")
 	}
 	return b.String()
+}
+
+// Fields returns the properties of an entry or a feed as a list, "" if there are none.
+func Fields(fields []podcast.Field) string {
+	if len(fields) == 0 {
+		return ""
+	}
+	list := "<ul class=\"podcast\">\n"
+	for _, f := range fields {
+		value := Text(f.Text)
+		if URL(f.URL) != "" {
+			value = Link(f.URL, cmp.Or(f.Text, f.URL))
+		}
+		list += "<li>" + f.Name + ": " + value + "</li>\n"
+	}
+	return list + "</ul>\n"
 }

@@ -19,90 +19,131 @@ import (
 // Kept returns the file that was saved from a URL, nil if there is none.
 type Kept func(url string) []byte
 
-// Field is a property of an entry to show. Text or URL may be empty.
+// Field is a property of an entry or a feed to show. Text or URL may be empty.
 type Field struct{ Name, Text, URL string }
 
 // Value returns the field as text.
 func (f Field) Value() string {
-	switch {
-	case f.URL == "":
-		return f.Text
-	case f.Text == "":
-		return f.URL
+	if f.URL == "" || f.Text == "" {
+		return f.URL + f.Text
 	}
 	return f.URL + " (" + f.Text + ")"
 }
 
+// property is an element that is shown: the name of its field, the attribute that is a URL, and those that are
+// texts, see value.
+type property struct{ name, element, url, texts string }
+
+// Elements of entries and feeds, and of feeds alone.
+var (
+	ofAll = []property{
+		{"Explicit", "itunes:explicit", "", "explicit"},
+		{"Person", "podcast:person", "href", ". role"},
+		{"Alternative", "podcast:alternateEnclosure", "source", "type bitrate lang title"},
+		{"Soundbite", "podcast:soundbite", "", "startTime ."},
+		{"Transcript", lektordir.Transcript, "url", "type language"},
+		{"Chapters", lektordir.Chapters, "url", "type"},
+		{"Discussion", "podcast:socialInteract", "uri", "accountId"},
+		{"License", "podcast:license", "url", "."},
+	}
+	ofFeeds = []property{
+		{"Category", "itunes:category", "", "text"},
+		{"Medium", "podcast:medium", "", "."},
+		{"Locked", "podcast:locked", "", "."},
+		{"GUID", "podcast:guid", "", "."},
+		{"Funding", "podcast:funding", "url", "."},
+		{"Recommends", "podcast:podroll/podcast:remoteItem", "feedUrl", "title feedGuid"},
+	}
+)
+
 // Fields returns the properties of an entry.
 func Fields(e *lektordir.Entry) (list []Field) {
-	add := func(name, url string, texts ...string) {
-		if text := joined(texts...); text+url != "" {
-			list = append(list, Field{name, text, url})
-		}
-	}
 	live := e.Elements.Live()
-	add("Live", "", live.Get("status"), live.Get("start"), live.Get("end"))
+	list = appendField(list, "Live", "", live.Get("status"), live.Get("start"), live.Get("end"))
 	if e.Duration > 0 {
-		add("Duration", "", Clock(e.Duration))
+		list = appendField(list, "Duration", "", Clock(e.Duration))
 	}
 	number := func(what string, n int, name string) string {
-		if n > 0 {
-			what += " " + strconv.Itoa(n)
-		} else if name == "" {
-			return ""
+		switch {
+		case n > 0 && name != "":
+			return fmt.Sprintf("%s %d (%s)", what, n, name)
+		case n > 0:
+			return fmt.Sprintf("%s %d", what, n)
+		case name != "":
+			return what + " (" + name + ")"
 		}
-		if name != "" {
-			what += " (" + name + ")"
-		}
-		return what
+		return ""
 	}
-	add("Episode", "", number("season", e.Season, e.Elements.First("podcast:season").Get("name")),
+	list = appendField(list, "Episode", "", number("season", e.Season, e.Elements.First("podcast:season").Get("name")),
 		number("episode", e.Episode, e.Elements.First("podcast:episode").Get("display")),
 		e.Elements.First("itunes:episodeType").Text)
-	switch strings.ToLower(e.Elements.First("itunes:explicit").Text) {
-	case "true", "yes", "explicit":
-		add("Explicit", "", "yes")
-	}
-	for x := range e.Elements.Named("podcast:person") {
-		role := cmp.Or(x.Get("role"), "host")
-		add("Person", x.Get("href"), x.Text, role)
-	}
-	for x, inside := range e.Elements.Named("podcast:alternateEnclosure") {
-		bits, _ := strconv.ParseFloat(x.Get("bitrate"), 64)
-		rate := ""
-		if bits > 0 {
-			rate = fmt.Sprintf("%.0f kbit/s", bits/1000)
+	return properties(list, e.Elements, ofAll)
+}
+
+// FeedFields returns the properties of a feed by its elements.
+func FeedFields(elements lektordir.Elements) []Field {
+	return properties(properties(nil, elements, ofFeeds), elements, ofAll)
+}
+
+// properties adds the fields of elements.
+func properties(list []Field, elements lektordir.Elements, kinds []property) []Field {
+	for _, p := range kinds {
+		for x, inside := range elements.Named(p.element) {
+			var texts []string
+			for name := range strings.FieldsSeq(p.texts) {
+				texts = append(texts, value(x, inside, name))
+			}
+			list = appendField(list, p.name, value(x, inside, p.url), texts...)
 		}
-		source := inside.First("podcast:alternateEnclosure/podcast:source").Get("uri")
-		add("Alternative", source, x.Get("type"), rate, x.Get("lang"), x.Get("title"))
-	}
-	for x := range e.Elements.Named("podcast:soundbite") {
-		add("Soundbite", "", Clock(seconds(x.Get("startTime"))), x.Text)
-	}
-	for x := range e.Elements.Named(lektordir.Transcript) {
-		add("Transcript", x.Get("url"), x.Get("type"), x.Get("language"))
-	}
-	for x := range e.Elements.Named(lektordir.Chapters) {
-		add("Chapters", x.Get("url"), x.Get("type"))
-	}
-	for x := range e.Elements.Named("podcast:socialInteract") {
-		add("Discussion", x.Get("uri"), x.Get("accountId"))
-	}
-	for x := range e.Elements.Named("podcast:license") {
-		add("License", x.Get("url"), x.Text)
 	}
 	return list
 }
 
-// joined joins the texts that are not empty.
-func joined(texts ...string) string {
-	var list []string
-	for _, t := range texts {
-		if t = strings.TrimSpace(t); t != "" {
-			list = append(list, t)
+// value returns an attribute of an element as it is shown; "." is the text of the element.
+func value(x *lektordir.Element, inside lektordir.Elements, name string) string {
+	text := x.Get(name)
+	switch name {
+	case ".":
+		return x.Text
+	case "explicit":
+		if yes := strings.ToLower(x.Text); yes == "true" || yes == "yes" || yes == "explicit" {
+			return "yes"
+		}
+	case "role":
+		return cmp.Or(text, "host")
+	case "source":
+		return inside.First(x.Name + "/podcast:source").Get("uri")
+	case "bitrate":
+		bits, _ := strconv.ParseFloat(text, 64)
+		if text = ""; bits > 0 {
+			text = fmt.Sprintf("%.0f kbit/s", bits/1000)
+		}
+	case "startTime":
+		return Clock(seconds(text))
+	case "text": // of a category, which has others inside
+		for c := range inside.Named(x.Name + "/itunes:category") {
+			text += ", " + c.Get("text")
+		}
+	case "feedGuid":
+		if x.Get("feedUrl") != "" {
+			return ""
 		}
 	}
-	return strings.Join(list, ", ")
+	return text
+}
+
+// appendField appends a field with the texts that are not empty, unless nothing is known.
+func appendField(list []Field, name, url string, texts ...string) []Field {
+	var some []string
+	for _, t := range texts {
+		if t = strings.TrimSpace(t); t != "" {
+			some = append(some, t)
+		}
+	}
+	if len(some) == 0 && url == "" {
+		return list
+	}
+	return append(list, Field{name, strings.Join(some, ", "), url})
 }
 
 // Clock returns a time as M:SS or H:MM:SS.
@@ -145,7 +186,7 @@ func Chapters(e *lektordir.Entry, kept Kept) (list []Chapter) {
 	for x := range e.Elements.Named(lektordir.Chapters) {
 		var document struct {
 			Chapters []struct {
-				StartTime float64
+				StartTime any // a number, or a text with it
 				Title     string
 				TOC       *bool
 			}

@@ -58,6 +58,34 @@ License: cc-by-4.0`
 	}
 }
 
+// TestFeedFields: of a feed, its own properties come before those that entries have, too.
+func TestFeedFields(t *testing.T) {
+	list := lektordir.Elements{
+		element("podcast:guid", "917393e3"), element("podcast:medium", "music"), element("podcast:locked", "yes", "owner", "ann@b.example"), element("itunes:explicit", "no"),
+		element("podcast:person", "Wren"), element("podcast:funding", "Give", "url", "https://b.example/give"), element("podcast:podroll", ""),
+		element("podcast:podroll/podcast:remoteItem", "", "feedGuid", "g1", "feedUrl", "https://f.example/feed", "title", "Frogs"), element("podcast:podroll/podcast:remoteItem", "", "feedUrl", "https://t.example/feed"),
+		element("podcast:podroll/podcast:remoteItem", "", "feedGuid", "g3"), element("podcast:podroll/podcast:remoteItem", ""),
+		element("itunes:category", "", "text", "Leisure"), element("itunes:category/itunes:category", "", "text", "Hobbies"), element("itunes:category/itunes:category", "", "text", "Games"), element("itunes:category", "", "text", "News"),
+	}
+	const want = `Category: Leisure, Hobbies, Games
+Category: News
+Medium: music
+Locked: yes
+GUID: 917393e3
+Funding: https://b.example/give (Give)
+Recommends: https://f.example/feed (Frogs)
+Recommends: https://t.example/feed
+Recommends: g3
+Person: Wren, host`
+	var got []string
+	for _, f := range FeedFields(list) {
+		got = append(got, f.Name+": "+f.Value())
+	}
+	if text := strings.Join(got, "\n"); text != want {
+		t.Errorf("got\n%s", text)
+	}
+}
+
 // TestChapters: a kept list comes before that of the feed. What is no list of chapters is ignored.
 func TestChapters(t *testing.T) {
 	e := &lektordir.Entry{Elements: lektordir.Elements{
@@ -70,6 +98,8 @@ func TestChapters(t *testing.T) {
 		"":    "[{3m20.5s Owls} {0s Start}]",
 		"[1]": "[{3m20.5s Owls} {0s Start}]",
 		`{"version":"1.2.0","chapters":[{"startTime":0,"title":"Hello"},{"startTime":168.5,"title":" Frost ","img":"http://x"},{"startTime":9,"title":"Ad","toc":false},{"startTime":1e300,"title":"Late"},{"startTime":-5}]}`: "[{0s Hello} {2m48.5s Frost} {0s Late}]",
+		// Times as texts, or missing.
+		`{"chapters":[{"startTime":"12.5","title":"A"},{"startTime":"01:02:03","title":"B"},{"startTime":null,"title":"C"},{"title":"D"}]}`: "[{12.5s A} {1h2m3s B} {0s C} {0s D}]",
 	} {
 		if got := fmt.Sprint(Chapters(e, func(string) []byte { return []byte(kept) })); got != want {
 			t.Errorf("%s: %s", kept, got)

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +24,9 @@ type item struct {
 	// link of an imported entry.
 	renamed bool
 	// moved is true if of the item only the link has changed, as those of most others: the site has moved.
-	moved   bool
+	moved bool
+	// former, if not nil, is the item with the URLs with which it was delivered.
+	former  *item
 	key     journal.Key
 	rest    journal.Digest // digest of title, text and date
 	whole   journal.Digest // digest of title, text, date and enclosures
@@ -41,7 +44,7 @@ var unknown journal.Digest
 // is unknown.
 func (it *item) is(content journal.Digest) bool {
 	return content == unknown || content == it.content || it.entry.Link != "" &&
-		content == it.contentAt(otherScheme(it.entry.Link))
+		content == it.contentAt(otherScheme(it.entry.Link)) || it.former != nil && it.former.is(content)
 }
 
 // identities returns the identities under which the item may be recorded.
@@ -212,28 +215,65 @@ func (it *item) inOtherScheme() (out []*item) {
 		return nil
 	}
 	for _, names := range [][2]string{{guid, link}, {guid, it.entry.Link}, {it.entry.GUID, link}} {
-		x := *it.entry
-		x.GUID, x.Link = names[0], names[1]
-		other := &item{entry: &x, ambiguous: it.ambiguous}
-		other.digests()
-		other.identify(it.level)
-		out = append(out, other)
+		out = append(out, it.at(names[0], names[1], it.entry.Enclosures))
 	}
 	return out
 }
 
+// at returns the item with another guid, link and enclosures.
+func (it *item) at(guid, link string, enclosures []string) *item {
+	x := *it.entry
+	x.GUID, x.Link, x.Enclosures = guid, link, enclosures
+	other := &item{entry: &x, ambiguous: it.ambiguous}
+	other.digests()
+	other.identify(it.level)
+	return other
+}
+
 // secured returns the last record of the entry that has the names of the item in the other scheme, or
 // nil: the site has moved to https, or announces its entries under both. An entry that the document
-// has, too, is another one.
-func (it *item) secured(j *journal.Journal, present map[journal.Digest]bool) *journal.Record {
-	for _, other := range it.inOtherScheme() {
+// has, too, is another one. So it is with a site that has moved from home, the host of the feed's id, if title, text,
+// date and the paths of all URLs are the same.
+func (it *item) secured(j *journal.Journal, present map[journal.Digest]bool, home string) *journal.Record {
+	schemes := it.inOtherScheme()
+	for i, other := range append(schemes, it.atHome(home)...) {
 		if other.identity == it.identity || !present[other.identity] {
-			if r := other.find(j); r != nil {
+			if r := other.find(j); r != nil && (i < len(schemes) || r.Key == other.key) {
+				it.former = other
 				return r
 			}
 		}
 	}
 	return nil
+}
+
+// atHome returns the item with its URLs at a host, in each scheme.
+func (it *item) atHome(home string) []*item {
+	from := cmp.Or(hostOf(it.entry.Link), hostOf(it.entry.GUID))
+	if from == "" || home == "" || from == home {
+		return nil
+	}
+	back := func(url string) string {
+		if hostOf(url) == from {
+			return strings.Replace(url, "://"+from, "://"+home, 1)
+		}
+		return url
+	}
+	var files []string
+	for _, f := range it.entry.Enclosures {
+		files = append(files, back(f))
+	}
+	former := it.at(back(it.entry.GUID), back(it.entry.Link), files)
+	return append(former.inOtherScheme(), former)
+}
+
+// hostOf returns the host of a URL, with its port, and "" for another text.
+func hostOf(url string) string {
+	_, rest, _ := strings.Cut(url, "://")
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
 }
 
 // identitiesOf returns the identities under which items may be recorded.
@@ -281,8 +321,9 @@ func (it *item) find(j *journal.Journal) *journal.Record {
 // matches, or nil. If several match one delivered entry, for example because its guid changed and
 // then the old guid came back, only one gets the record: the one whose identity is in the unique
 // name, or the one whose identity is in the record, or any of them. split is true for the others,
-// which are new.
-func origins(j *journal.Journal, items []*item, guids GUIDs) (known []*journal.Record, split []bool) {
+// which are new. home returns the host of the feed's id.
+func origins(j *journal.Journal, items []*item, guids GUIDs, home func() string) (known []*journal.Record,
+	split []bool) {
 	known = make([]*journal.Record, len(items))
 	split = make([]bool, len(items))
 	if j.Good == 0 {
@@ -302,7 +343,7 @@ func origins(j *journal.Journal, items []*item, guids GUIDs) (known []*journal.R
 	for i, it := range slices.Backward(items) {
 		if known[i] = it.find(j); known[i] == nil {
 			if guids != Own {
-				known[i] = it.secured(j, present)
+				known[i] = it.secured(j, present, home())
 			}
 			if known[i] == nil {
 				known[i] = it.matchImported(j, items)

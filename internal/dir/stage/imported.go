@@ -49,7 +49,7 @@ func (t *Stager) StageImported(ctx context.Context, entries []ImportedEntry) (Re
 	for _, r := range j.All {
 		links[r.Key.Link] = true
 	}
-	known, _ := origins(j, items, doc.GUIDs)
+	known, _ := origins(j, items, doc.GUIDs, t.home)
 	renumbered := newRenumberings(j, items, known)
 	for i, it := range slices.Backward(items) {
 		if ctx.Err() != nil {

@@ -7,18 +7,21 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/dir/journal"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // Stager is a transaction in which documents are staged.
 type Stager struct {
 	*commit.Txn
 	dated  func(path string) (time.Time, error) // see New
+	home   func() string                        // the host of the feed's id, "" if it has none
 	onDisk map[string]entryname.Name            // the feed's entries by unique name; nil until list
 	staged stagedKeys
 
@@ -30,7 +33,11 @@ type Stager struct {
 // [Dates]), given its path relative to the lektor-dir. If the entry is not there, its error is
 // fs.ErrNotExist. dated may be nil if all documents have the rule [AnyDate].
 func New(t *commit.Txn, dated func(path string) (time.Time, error)) *Stager {
-	return &Stager{Txn: t, dated: dated, amended: map[string]bool{}}
+	home := sync.OnceValue(func() string {
+		id, _ := dirfs.ReadFile(t.Dir().Join("src", t.Feed(), "id")) // without it, no entry has moved
+		return hostOf(textfile.Line(id))
+	})
+	return &Stager{Txn: t, dated: dated, home: home, amended: map[string]bool{}}
 }
 
 // Next is [commit.Txn.Next].
@@ -75,7 +82,7 @@ func (t *Stager) Stage(ctx context.Context, doc Document) (Result, error) {
 	if err != nil {
 		return res, err
 	}
-	items, known, old := compare(j, doc)
+	items, known, old := t.compare(j, doc)
 	res.Repeated = len(doc.Items) - len(items)
 	if doc.NoOverlap {
 		if slices.ContainsFunc(items, t.staged.covers) {
@@ -250,7 +257,7 @@ func (t *Stager) Arrived(doc Document) (map[string]time.Time, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, known, renamed := compare(j, doc)
+	items, known, renamed := t.compare(j, doc)
 	arrived := map[string]time.Time{}
 	for i, it := range items {
 		if old := cmp.Or(known[i], renamed[i]); old != nil {
@@ -269,9 +276,9 @@ func (t *Stager) Arrived(doc Document) (map[string]time.Time, error) {
 // compare finds the entries of a document that were delivered. known holds, for each item, the last
 // record that it matches by its identities, or nil. old holds records of other entries whose guid
 // has changed, see renumbered.
-func compare(j *journal.Journal, doc Document) (items []*item, known, old []*journal.Record) {
+func (t *Stager) compare(j *journal.Journal, doc Document) (items []*item, known, old []*journal.Record) {
 	items, _ = identify(doc)
-	known, split := origins(j, items, doc.GUIDs)
+	known, split := origins(j, items, doc.GUIDs, t.home)
 	if doc.GUIDs == Own {
 		return items, known, make([]*journal.Record, len(items))
 	}
@@ -293,7 +300,7 @@ func (t *Stager) Wanted(doc Document) ([]Wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, known, old := compare(j, doc)
+	items, known, old := t.compare(j, doc)
 	at := make(map[*Item]int, len(doc.Items))
 	for i := range doc.Items {
 		at[&doc.Items[i]] = i

@@ -169,6 +169,44 @@ func TestMovedSite(t *testing.T) {
 	}
 }
 
+// An entry that has moved from the host of the feed's id is known by the paths of its URLs, its title, text and date,
+// even if it is the only one, has no date, or its audio moves along.
+func TestMovedFromHome(t *testing.T) {
+	at := func(site string, changes ...func(*feedconv.Entry)) []feedconv.Entry {
+		page := site + "/2026/one?p=1"
+		return []feedconv.Entry{changed(entry("1", "text"), append([]func(*feedconv.Entry){guid(page), link(page), encl(site+"/1.mp3", "https://cdn.example/1.ogg")}, changes...)...)}
+	}
+	const home = "http://example.com"
+	for name, c := range map[string]struct {
+		docs [][]feedconv.Entry
+		want int
+	}{
+		"once":                    {[][]feedconv.Entry{at(home), at("http://b.example")}, 1},
+		"with a port, and back":   {[][]feedconv.Entry{at(home), at("http://b.example:8080"), at(home)}, 1},
+		"twice":                   {[][]feedconv.Entry{at(home), at("http://b.example"), at("http://c.example")}, 1},
+		"to https, too":           {[][]feedconv.Entry{at(home), at("https://b.example")}, 1},
+		"undated, without a text": {[][]feedconv.Entry{at(home, undated, func(e *feedconv.Entry) { e.Content = "" }), at("http://b.example", undated, func(e *feedconv.Entry) { e.Content = "" })}, 1},
+		"without guids":           {[][]feedconv.Entry{at(home, guid("")), at("http://b.example", guid(""))}, 1},
+		"without links":           {[][]feedconv.Entry{at(home, link("")), at("http://b.example", link(""))}, 1},
+		"retitled":                {[][]feedconv.Entry{at(home), at("http://b.example", title("T"))}, 2},
+		"another path":            {[][]feedconv.Entry{at(home), at("http://b.example", guid("http://b.example/2"), link("http://b.example/2"))}, 2},
+		"other audio":             {[][]feedconv.Entry{at(home), at("http://b.example", encl("http://b.example/2.mp3"))}, 2},
+		"the old one is there":    {[][]feedconv.Entry{at(home), append(at(home), at("http://b.example")...)}, 2},
+		"not from home":           {[][]feedconv.Entry{at("http://a.example"), at("http://b.example")}, 2},
+		"a host that begins so":   {[][]feedconv.Entry{at("http://example.com.example"), at("http://b.example")}, 2},
+	} {
+		wo := newWorld(t, lektordir.UpdateAlways)
+		for range 2 {
+			for _, doc := range c.docs {
+				wo.fetch(doc...)
+			}
+		}
+		if got := len(wo.contents()); got != c.want {
+			t.Errorf("%s: %d entries, want %d: %q", name, got, c.want, wo.contents())
+		}
+	}
+}
+
 // Links that change together are those of a site that has moved, and no corrections. One that changes
 // alone is.
 func TestMovedLinks(t *testing.T) {

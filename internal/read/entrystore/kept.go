@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 // savedFiles is a directory with a file for each file of an entry that was saved. Its name is
@@ -20,9 +21,10 @@ const savedFiles = "etc/view/saved"
 // maxKept is the maximum size of a saved file that [Record.Kept] reads.
 const maxKept = 8 << 20
 
-// FileID returns the id of a file of the entry by its URL.
+// FileID returns the id of a file of the entry by its URL. A URL that is shown, without user name and password, has
+// the same id as the feed's.
 func (r *Record) FileID(url string) string {
-	sum := sha256.Sum256([]byte(r.Key() + "\n" + url))
+	sum := sha256.Sum256([]byte(r.Key() + "\n" + feedurl.RedactText(url)))
 	return hex.EncodeToString(sum[:8])
 }
 

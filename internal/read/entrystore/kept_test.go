@@ -46,6 +46,10 @@ func TestKept(t *testing.T) {
 	if r.Saved(url+"2") != "" {
 		t.Error("another URL has the file")
 	}
+	// A URL is shown without its password.
+	if err := r.SetSaved("http://ann:secret@feed.example/p", path); err != nil || string(r.Kept("http://feed.example/p")) != "Said" {
+		t.Errorf("%v, %q", err, r.Kept("http://feed.example/p"))
+	}
 	if os.Geteuid() == 0 {
 		if err := os.Chown(path, 4711, 4711); err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/content/podcast"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
@@ -75,6 +76,13 @@ func publicElement(e *lektordir.Element) []*string {
 		}
 	}
 	return texts
+}
+
+// FeedFields returns the properties of a feed that only podcasts have, as they may be published.
+func FeedFields(f *lektordir.Feed) []podcast.Field {
+	elements := f.Elements
+	redact(&elements, publicElement)
+	return podcast.FeedFields(elements)
 }
 
 // Own is like [Public], but keeps the article. It is for output that only the user reads, for

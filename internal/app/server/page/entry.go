@@ -158,6 +158,7 @@ func (c *visit) body(s scope, e server.Entry, r *entrystore.Record) (b body) {
 	if strings.TrimSpace(text) == "" {
 		text = htmlsafe.Clean([]byte(own.Summary), "text/plain", htmlsafe.Options{})
 	}
+	text += htmlsafe.Podcast(own, r.Kept)
 	b.HTML, b.Minutes = template.HTML(text), readingTime(htmltext.Text(own.Content, own.Type))
 	c.policy(images)
 	if c.o.Images == "always" {

@@ -2,6 +2,7 @@ package page
 
 import (
 	"errors"
+	"html/template"
 	"iter"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/server"
+	"github.com/lektordir/lektor/internal/content/htmlsafe"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/catalog"
@@ -231,17 +233,18 @@ type row struct {
 // listData is the data of a list.
 type listData struct {
 	scope
-	Name   string // of the feed or folder
-	Site   string // URL of the feed's page
-	Link   string // the beginning of the URL of an entry
-	Back   string // the URL of this page
-	Rows   []row
-	Last   string // the key of the last one
-	Top    string // the key of the newest entry when the page was made, in the list or not
-	Older  string // URL of the next page
-	Unread int
-	Error  *queryError
-	Saved  []string
+	Name    string        // of the feed or folder
+	Site    string        // URL of the feed's page
+	Podcast template.HTML // properties of the feed, by package htmlsafe
+	Link    string        // the beginning of the URL of an entry
+	Back    string        // the URL of this page
+	Rows    []row
+	Last    string // the key of the last one
+	Top     string // the key of the newest entry when the page was made, in the list or not
+	Older   string // URL of the next page
+	Unread  int
+	Error   *queryError
+	Saved   []string
 }
 
 // queryError is the error of a query, which is shown at the word.
@@ -318,6 +321,8 @@ func (d *listData) name(c *visit) {
 	d.Name = termsafe.Line(d.Folder)
 	if f := c.v.FeedsIn(d.stream()); d.Feed != "" && len(f) == 1 {
 		d.Name, d.Site = server.Title(f[0]), entrystore.Followable(feedurl.Public(f[0].About.Link))
+		about := c.v.Store.Dir.FeedOf(lektordir.Ref{Feed: d.Feed})
+		d.Podcast = template.HTML(htmlsafe.Fields(entrystore.FeedFields(about)))
 	}
 }
 

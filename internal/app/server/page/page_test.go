@@ -331,6 +331,25 @@ func TestFeeds(t *testing.T) {
 	}
 }
 
+// The list of a podcast has its properties, and an entry its chapters.
+func TestPodcast(t *testing.T) {
+	f := newFixture(t)
+	cast := f.feed("https://c.example/", "Cast", "etc/fetch/url=https://c.example/", "etc/elements=element\tpodcast:medium\tmusic\nelement\tpodcast:podroll\nelement\tpodcast:podroll/podcast:remoteItem\t\tfeedUrl=https://ann:secret@f.example/\ttitle=<b>Frogs\nelement\tpodcast:funding\tGive\turl=javascript:x")
+	key := f.add("https://c.example/", 100, "-", "title=one", "+element=psc:chapters", "+element=psc:chapters/psc:chapter\t\tstart=1:05\ttitle=Frost")
+	page := f.get("unread?feed=" + cast)
+	for _, want := range []string{"<summary>The podcast</summary>", "<li>Medium: music</li>", `href="https://f.example/"`, "&lt;b&gt;Frogs</a>", "<li>Funding: Give</li>"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "secret") || strings.Contains(f.get("unread"), "The podcast") {
+		t.Errorf("a password, or the podcast in the list of all:\n%s", page)
+	}
+	if page := f.get("entry?id=" + key); !strings.Contains(page, "<li>1:05 Frost</li>") {
+		t.Errorf("no chapters:\n%s", page)
+	}
+}
+
 // A feed is added by its URL or that of a page, and undo ends the subscription. Errors are shown.
 func TestAdd(t *testing.T) {
 	f := newFixture(t)

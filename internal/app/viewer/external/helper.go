@@ -103,10 +103,9 @@ func (h *Helper) Find() ([]string, error) {
 		others = append([]string{"open"}, others...) // on other systems, open is another program
 	}
 	for _, name := range others {
-		if argv := strings.Fields(name); len(argv) > 0 {
-			if _, err := exec.LookPath(argv[0]); err == nil {
-				return argv, nil
-			}
+		argv := strings.Fields(name)
+		if _, err := exec.LookPath(argv[0]); err == nil {
+			return argv, nil
 		}
 	}
 	return nil, cmdline.Hint(fmt.Errorf("no %s was found", h.what), "set the variable %s to one", h.variables[0])

@@ -340,6 +340,7 @@ func (a *archiver) writeArchive(ctx context.Context, of []int) error {
 		Entries: list,
 		Links:   []feedconv.Link{{Rel: "self", URL: a.url(name)}, {Rel: "current", URL: a.feed.ID}},
 	}
+	a.elements(feed, a.list)
 	a.linkPrevious(feed, number-1)
 	data, err := a.encode(feed, nil)
 	if err != nil {
@@ -375,6 +376,7 @@ func (a *archiver) subscription(ctx context.Context, of []int) (*feedconv.Feed, 
 		return nil, err
 	}
 	feed := a.feed
+	a.elements(&feed, a.list)
 	feed.Links = slices.Clone(feed.Links)
 	feed.Entries, feed.Updated = list, newestOf(list)
 	if len(list) == 0 {

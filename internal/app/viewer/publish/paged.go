@@ -48,6 +48,7 @@ func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]
 	d.sweep()
 	for n := count; n > 0; n-- {
 		feed := p.feed
+		p.elements(&feed, list)
 		p.linkPages(&feed, d, n, count)
 		// The list begins with the oldest entries, which belong on the last page.
 		to := len(list) - min((n-1)*p.o.PerPage, len(list))

@@ -311,8 +311,8 @@ func inPlace(file string, data []byte) bool {
 	return err == nil && bytes.Equal(old, data)
 }
 
-// elements sets the extensions of a feed whose entries are all of one podcast, and what podcast programs
-// require of it. That it has moved is left out: subscribers would follow.
+// elements sets the extensions of a document whose feed has entries of one podcast alone, and what podcast
+// programs require of it. That it has moved is left out: subscribers would follow.
 func (p *publisher) elements(feed *feedconv.Feed, list []candidate) {
 	if len(list) == 0 || slices.ContainsFunc(list, func(c candidate) bool { return c.ref.Feed != list[0].ref.Feed }) {
 		return

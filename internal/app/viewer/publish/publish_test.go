@@ -255,7 +255,7 @@ func TestPublishPodcast(t *testing.T) {
 	for _, several := range []bool{false, true} {
 		f := newFixture(t)
 		if _, err := f.Feed("http://cast.example/", "Cast", "image=http://me:secret@cast.example/c.png", "author=Ann <ann@cast.example>", "language=de", "description=About frost",
-			"etc/elements=element\titunes:explicit\ttrue\nelement\tpodcast:guid\tg-1\nelement\titunes:new-feed-url\thttp://elsewhere.example/\nelement\tpodcast:podroll\nelement\tpodcast:podroll/podcast:remoteItem\t\tfeedUrl=http://frogs.example/"); err != nil {
+			"etc/elements=element\titunes:explicit\ttrue\nelement\tpodcast:guid\tg-1\nelement\titunes:new-feed-url\thttp://elsewhere.example/\nelement\tpodcast:podroll\nelement\tpodcast:podroll/podcast:remoteItem\t\tfeedUrl=http://frogs.example/\nelement\titunes:category\t\ttext=Leisure\nelement\titunes:category/itunes:category\t\ttext=Hobbies\nelement\titunes:category\t\ttext=News"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.Entry("http://cast.example/", "new", "1700000001.1.h", "title=Owl", "+duration=60", "+image=http://cast.example/1.png"); err != nil {
@@ -266,7 +266,7 @@ func TestPublishPodcast(t *testing.T) {
 		}
 		got := f.publish("rss", nil)
 		head, item, _ := strings.Cut(got, "<item>")
-		for _, want := range []string{"<itunes:explicit>true</itunes:explicit>", "<podcast:guid>g-1</podcast:guid>", `<podcast:remoteItem feedUrl="http://frogs.example/"/>`,
+		for _, want := range []string{"<itunes:explicit>true</itunes:explicit>", "<podcast:guid>g-1</podcast:guid>", `<podcast:remoteItem feedUrl="http://frogs.example/"/>`, `<itunes:category text="Leisure"><itunes:category text="Hobbies"/></itunes:category>`, `<itunes:category text="News"/>`,
 			`<itunes:image href="http://cast.example/c.png"/>`, "<itunes:author>Ann</itunes:author>", "<language>de</language>", "<description>About frost</description>"} {
 			if strings.Contains(head, want) == several {
 				t.Errorf("several feeds: %t: %s:\n%s", several, want, head)
@@ -274,6 +274,46 @@ func TestPublishPodcast(t *testing.T) {
 		}
 		if !strings.Contains(item, `<itunes:image href="http://cast.example/1.png"/>`) || strings.Contains(got, "elsewhere") || strings.Contains(got, "secret") {
 			t.Errorf("%s", got)
+		}
+	}
+}
+
+// TestPublishPodcastInDirectory: each document of a feed of several documents has the head of the podcast.
+func TestPublishPodcastInDirectory(t *testing.T) {
+	for _, archive := range []bool{false, true} {
+		f := newFixture(t)
+		if _, err := f.Feed("http://cast.example/", "Cast", "image=http://cast.example/c.png", "etc/elements=element\tpodcast:guid\tg-1\nelement\titunes:category\t\ttext=News"); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			if _, err := f.Entry("http://cast.example/", "new", fmt.Sprintf("170000000%d.1.h", i), fmt.Sprint("title=Owl ", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		dir := filepath.Join(t.TempDir(), "www")
+		for range 2 { // the documents stay as they are
+			f.publish("rss", func(o *Options) {
+				o.Self, o.PerPage, o.Paged = "http://me.example/feed/index.rss", 2, dir
+				if archive {
+					o.Paged, o.Archive = "", dir
+				}
+			})
+			names, _ := filepath.Glob(filepath.Join(dir, "*.rss"))
+			for _, name := range names {
+				data, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				head, _, _ := strings.Cut(string(data), "<item>")
+				for _, want := range []string{"<podcast:guid>g-1</podcast:guid>", `<itunes:category text="News"/>`, `<itunes:image href="http://cast.example/c.png"/>`} {
+					if !strings.Contains(head, want) {
+						t.Errorf("archive %t, %s: no %s:\n%s", archive, filepath.Base(name), want, head)
+					}
+				}
+			}
+			if want := map[bool]int{false: 3, true: 2}[archive]; len(names) != want {
+				t.Errorf("archive %t: %q", archive, names)
+			}
 		}
 	}
 }

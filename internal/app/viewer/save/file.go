@@ -99,12 +99,10 @@ func (o *Options) matches(f file) bool {
 // prefers reports whether one bit rate fits better than another: the greatest within the limit, or else the
 // smallest.
 func (o *Options) prefers(one, other int) bool {
-	if limit := o.Bitrate * 1000; limit > 0 && (one <= limit) != (other <= limit) {
-		return one <= limit
-	} else if limit > 0 && one > limit {
-		return one < other
+	if limit := o.Bitrate * 1000; one <= limit && other <= limit {
+		return one > other
 	}
-	return o.Bitrate > 0 && one > other
+	return o.Bitrate > 0 && one < other
 }
 
 // beside returns the transcripts and lists of chapters of an entry.
@@ -132,18 +130,12 @@ func (e *integrityError) Error() string {
 
 // check returns an error if a file has none of the digests that the feed has for the strongest algorithm.
 func (f *file) check(part *os.File) error {
+	sums := " " + strings.Join(strings.Fields(f.integrity), " ") + " "
 	for _, h := range []struct {
 		name string
 		hash crypto.Hash
 	}{{"sha512-", crypto.SHA512}, {"sha384-", crypto.SHA384}, {"sha256-", crypto.SHA256}} {
-		var sums []string
-		for sum := range strings.FieldsSeq(f.integrity) {
-			if sum, ok := strings.CutPrefix(sum, h.name); ok {
-				sum, _, _ = strings.Cut(sum, "?")
-				sums = append(sums, sum)
-			}
-		}
-		if len(sums) == 0 {
+		if !strings.Contains(sums, " "+h.name) {
 			continue
 		}
 		if _, err := part.Seek(0, io.SeekStart); err != nil {
@@ -153,7 +145,8 @@ func (f *file) check(part *os.File) error {
 		if _, err := io.Copy(w, part); err != nil {
 			return err
 		}
-		if !slices.Contains(sums, base64.StdEncoding.EncodeToString(w.Sum(nil))) {
+		sum := h.name + base64.StdEncoding.EncodeToString(w.Sum(nil))
+		if !strings.Contains(sums, " "+sum+" ") && !strings.Contains(sums, " "+sum+"?") {
 			return &integrityError{f.URL}
 		}
 		return nil

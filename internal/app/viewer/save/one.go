@@ -18,10 +18,10 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Enclosure downloads one enclosure of an entry as [Save] does, into the same file, and returns
-// the path of that file. The entry gets its flag when all its enclosures are saved. Until then
+// Enclosure downloads one enclosure of an entry and what belongs to it as [Save] does, into the same files, and returns
+// the path of the enclosure. The entry gets its flag when all its files are saved. Until then
 // the state of a complete download stays, so that Save does not download it again. progress is
-// called with the number of bytes received so far; total is -1 if it is unknown.
+// called with the number of bytes of the enclosure received so far; total is -1 if it is unknown.
 func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, to string, ref lektordir.Ref, url string,
 	progress func(have, total int64)) (path string, err error) {
 	r := s.Record(ref)
@@ -31,8 +31,8 @@ func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, t
 	}
 	d := &saver{Store: s, o: Options{To: to}, mover: undo.Unrecorded(s), client: client}
 	defer d.mover.Close()
-	all := d.enclosures(r)
-	i := slices.IndexFunc(all, func(f file) bool { return f.URL == url })
+	list := d.files(r)
+	i := slices.IndexFunc(list, func(f file) bool { return f.URL == url && !f.beside })
 	if i < 0 {
 		return "", fmt.Errorf("%s: only http and https are downloaded, and no broadcast that goes on", feedurl.Public(url))
 	}
@@ -44,27 +44,24 @@ func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, t
 		return "", err
 	}
 	d.sweep(dir)
-	one, err := d.begin(dir, r, all[i])
+	d.o.writer = func(f *os.File, total int64) io.Writer {
+		at, _ := f.Seek(0, io.SeekCurrent)
+		return &counter{f, at, total, progress}
+	}
+	path, err = d.file(ctx, dir, r, list[i])
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return "", fmt.Errorf("%s: another process is downloading it", feedurl.Public(url))
 	}
 	if err != nil {
-		return "", err
-	}
-	defer one.close()
-	d.o.writer = func(f *os.File) io.Writer {
-		at, _ := f.Seek(0, io.SeekCurrent)
-		return &counter{f, at, one.total, progress}
-	}
-	if path, err = d.complete(ctx, one, r, all[i]); err != nil {
-		one.drop()
 		return "", saveError(err)
 	}
-	if path == "" { // it was in place before
-		_ = os.Remove(one.path + ".part")
+	d.o.writer = nil
+	for _, f := range list {
+		if f.beside {
+			_, _ = d.file(ctx, dir, r, f) // without it, the enclosure is there all the same
+		}
 	}
-	path = cmp.Or(path, one.final())
-	return path, d.whole(dir, r, all)
+	return cmp.Or(path, r.Saved(url)), d.whole(dir, r, list)
 }
 
 // counter is a writer that reports how far a file has come.

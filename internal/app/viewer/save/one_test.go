@@ -89,3 +89,56 @@ func TestEnclosure(t *testing.T) {
 		t.Error("saved an enclosure that is not there")
 	}
 }
+
+// TestEnclosureBeside: transcripts and chapters are saved with each enclosure, once. One that is not there fails
+// nothing, and the entry has its flag when all are there.
+func TestEnclosureBeside(t *testing.T) {
+	c := newCast(t, []string{"title=Pod", "+enclosure=URL/a.mp3\taudio/mpeg\t", "+enclosure=URL/b.mp3\taudio/mpeg\t",
+		"+element=podcast:transcript\t\turl=URL/t.vtt\ttype=text/vtt", "+element=podcast:chapters\t\turl=URL/c"})
+	c.files["/a.mp3"], c.files["/b.mp3"], c.files["/c"] = "sound", "sound", "[]"
+	d, err := lektordir.Open(c.Path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := fetch.NewClient(fetch.Config{})
+	defer client.Close()
+	save := func(name string) (asked []string, flags string) {
+		t.Helper()
+		c.asked = nil
+		refs, err := d.List(t.Context(), lektordir.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := entrystore.New(d, c.now, c.Streams(""))
+		var last int64
+		path, err := Enclosure(t.Context(), s, client, c.o.To, refs[0], c.url+name, func(have, _ int64) { last = have })
+		if err != nil || filepath.Dir(path) != filepath.Join(c.o.To, "Cast") || s.Record(refs[0]).Saved(c.url+name) != path {
+			t.Fatalf("%s: %s, %v", name, path, err)
+		}
+		if len(c.asked) > 0 && c.asked[0] == name && last != 5 {
+			t.Errorf("%s: progress %d", name, last)
+		}
+		if refs, err = d.List(t.Context(), lektordir.ListOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return c.asked, refs[0].Flags()
+	}
+	for _, step := range []struct{ name, asked, flags string }{
+		{"/a.mp3", "/a.mp3 /t.vtt /c", ""}, {"/b.mp3", "/b.mp3 /t.vtt", ""}, {"/b.mp3", "/t.vtt", "d"},
+	} {
+		if step.flags != "" {
+			c.files["/t.vtt"] = "WEBVTT"
+		}
+		if asked, flags := save(step.name); strings.Join(asked, " ") != step.asked || flags != step.flags {
+			t.Errorf("%s: asked for %q, flags %q, want %+v", step.name, asked, flags, step)
+		}
+	}
+	var names []string
+	list, _ := os.ReadDir(filepath.Join(c.o.To, "Cast"))
+	for _, f := range list {
+		names = append(names, f.Name())
+	}
+	if want := []string{"2023-11-15 Pod (2).mp3", "2023-11-15 Pod.chapters.json", "2023-11-15 Pod.mp3", "2023-11-15 Pod.vtt"}; !slices.Equal(names, want) {
+		t.Errorf("%q", names)
+	}
+}

@@ -46,7 +46,8 @@ type Options struct {
 	Again   bool // save enclosures of entries with the flag d too
 	Fetch   fetch.Config
 
-	writer func(*os.File) io.Writer // for tests; nil means the file itself
+	// writer returns a writer to a file with a number of bytes, -1 if it is unknown; nil means the file itself.
+	writer func(part *os.File, total int64) io.Writer
 }
 
 // savedFlag is the flag of an entry whose enclosures were saved.
@@ -130,19 +131,16 @@ func toSave(ctx context.Context, v *session.Session, o Options) ([]*entrystore.R
 	}), context.Cause(ctx)
 }
 
-// newest returns the newest n entries of each feed, or all if n is 0.
+// newest returns the newest n entries of each feed, or all if n is 0. The list has the oldest first.
 func newest(list []*entrystore.Record, n int) []*entrystore.Record {
-	if n == 0 {
-		return list
+	newer := map[string]int{} // entries of each feed
+	for _, r := range list {
+		newer[r.Ref.Feed]++
 	}
-	of := map[string]int{}
-	slices.Reverse(list)
-	list = slices.DeleteFunc(list, func(r *entrystore.Record) bool {
-		of[r.Ref.Feed]++
-		return of[r.Ref.Feed] > n
+	return slices.DeleteFunc(list, func(r *entrystore.Record) bool {
+		newer[r.Ref.Feed]--
+		return n > 0 && newer[r.Ref.Feed] >= n
 	})
-	slices.Reverse(list)
-	return list
 }
 
 // saver is one run of [Save].
@@ -186,7 +184,7 @@ func (d *saver) nameFeeds(list []*entrystore.Record) error {
 	return nil
 }
 
-// entry saves the enclosures of an entry. It returns only errors that end the command.
+// entry saves the files of an entry. It returns only errors that end the command.
 func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Progress) error {
 	list, dir := d.files(r), d.dirs[r.Ref.Feed]
 	if len(list) == 0 {
@@ -196,11 +194,16 @@ func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Pr
 		return err
 	}
 	d.sweep(dir)
+	failed := false
 	for _, e := range list {
-		err := d.save(ctx, dir, r, e)
+		path, err := d.file(ctx, dir, r, e)
+		if err == nil && path != "" {
+			_, err = fmt.Fprintln(d.S.Out, path)
+		}
 		bar.Add(1)
 		switch {
-		case err == nil: // not asked for in this run, or no more
+		case err == nil, errors.Is(err, errLater):
+			continue
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case fullDisk(err):
@@ -208,12 +211,16 @@ func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Pr
 			return cmdline.Hint(err, "free some space and run the command again: it resumes the download")
 		case errors.Is(err, unix.EWOULDBLOCK):
 			d.S.Report.Warn("%s: another process is downloading it; skipped", feedurl.Public(e.URL))
+		case httpmsg.Remote(err), errors.As(err, new(*fetch.CutError)), errors.As(err, new(*integrityError)):
+			d.remote++
+			fallthrough
 		default:
-			if httpmsg.Remote(err) || errors.As(err, new(*fetch.CutError)) || errors.As(err, new(*integrityError)) {
-				d.remote++
-			}
 			d.S.Report.Print(saveError(err))
 		}
+		failed = failed || !e.beside
+	}
+	if failed {
+		return nil
 	}
 	if err := d.whole(dir, r, list); err != nil {
 		d.mover.Failed(err)
@@ -221,10 +228,25 @@ func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Pr
 	return nil
 }
 
-// whole sets the flag of an entry and forgets its downloads, if all of them are complete.
-func (d *saver) whole(dir string, r *entrystore.Record, all []file) error {
-	var downloads []*saving
-	for _, e := range all {
+// file downloads a file of an entry, and returns its path, "" if it is there already. The error is errLater if the
+// file is not asked for in this run.
+func (d *saver) file(ctx context.Context, dir string, r *entrystore.Record, e file) (path string, err error) {
+	s, err := d.begin(dir, r, e)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	if path, err = d.complete(ctx, s, r, e); err != nil {
+		err = d.missed(s, err)
+		s.drop()
+	}
+	return path, err
+}
+
+// whole sets the flag of an entry and forgets its downloads, if all are complete, but those that only belong to an
+// enclosure and are not asked for any more.
+func (d *saver) whole(dir string, r *entrystore.Record, list []file) error {
+	for _, e := range list {
 		s := newSaving(dir, r, e)
 		if err := s.read(); err != nil {
 			return err
@@ -233,16 +255,15 @@ func (d *saver) whole(dir string, r *entrystore.Record, all []file) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		if !s.inPlace(part) && (!e.beside || s.failures < maxFailures) {
+		if !s.inPlace(part) && !(e.beside && s.failures >= maxFailures) {
 			return nil
 		}
-		downloads = append(downloads, s)
 	}
 	if _, err := d.mover.SetFlags(r.Ref, savedFlag, ""); err != nil && !undo.Removed(err) {
 		return err
 	}
-	for _, s := range downloads {
-		s.forget()
+	for _, e := range list {
+		newSaving(dir, r, e).forget()
 	}
 	return nil
 }
@@ -357,7 +378,7 @@ const (
 // errLater is the error for a file that is not asked for in this run.
 var errLater = errors.New("the file is asked for later")
 
-// missed records that a server did not have a file, or another than the feed says. It returns nil if that
+// missed records that a server did not have a file, or another than the feed says. It returns errLater if that
 // needs no message: the file is asked for later, or no more.
 func (d *saver) missed(s *saving, err error) error {
 	status, _ := errors.AsType[*httpmsg.StatusError](err)
@@ -366,7 +387,7 @@ func (d *saver) missed(s *saving, err error) error {
 		if s.failures < maxFailures {
 			d.waiting++
 		}
-		return nil
+		return err
 	case status != nil && (status.Status == http.StatusNotFound || status.Status == http.StatusGone),
 		errors.As(err, new(*integrityError)):
 	default:
@@ -383,7 +404,7 @@ func (d *saver) missed(s *saving, err error) error {
 	}
 	if s.failures == maxFailures && d.o.Query != nil {
 		d.S.Report.Warn("%v; after %d times it is not asked for again", saveError(err), maxFailures)
-		return nil
+		return errLater
 	}
 	return err
 }
@@ -392,24 +413,6 @@ func (d *saver) missed(s *saving, err error) error {
 func (s *saving) forget() {
 	_ = os.Remove(s.path + ".part")
 	_ = os.Remove(s.path)
-}
-
-// save completes a download, and prints the path of the file if it was not there already.
-func (d *saver) save(ctx context.Context, dir string, r *entrystore.Record, e file) error {
-	s, err := d.begin(dir, r, e)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	path, err := d.complete(ctx, s, r, e)
-	if err == nil && path != "" {
-		_, err = fmt.Fprintln(d.S.Out, path)
-	}
-	if err != nil {
-		err = d.missed(s, err)
-		s.drop()
-	}
-	return err
 }
 
 // complete downloads the rest of an enclosure, moves the file to its final name, and returns its
@@ -440,7 +443,7 @@ func (d *saver) complete(ctx context.Context, s *saving, r *entrystore.Record, e
 		}
 		s.validator, s.total = p.Validator, p.Total
 		if d.o.writer != nil {
-			return d.o.writer(s.part), s.write(atomicfile.WriteUnsynced)
+			return d.o.writer(s.part, s.total), s.write(atomicfile.WriteUnsynced)
 		}
 		return s.part, s.write(atomicfile.WriteUnsynced)
 	}
