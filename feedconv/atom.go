@@ -6,9 +6,9 @@ import (
 
 	"github.com/mmcdole/gofeed/atom"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // atomFeed maps Atom 0.3 and 1.0.

@@ -12,8 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/markup"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // EncodeAtom writes a feed as an Atom document (RFC 4287). Reading the document
@@ -418,7 +419,7 @@ func size(e Enclosure, unknown string) string {
 
 // atomText writes a text construct or content.
 func (x *xmlWriter) atomText(name, value, contentType string) {
-	t := markup.MediaType(contentType)
+	t := textfile.BaseType(contentType)
 	switch {
 	case t == "" || t == markup.TypePlain:
 		x.must(name, value, "type", "text")

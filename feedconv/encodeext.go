@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // maxRootNamespaces is the maximum number of extension namespaces that are declared at the root;

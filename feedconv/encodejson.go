@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // The JSON Feed 1.1 objects that are written.
@@ -53,35 +53,17 @@ type (
 		// The format has nothing for these (JSON Feed 1.1, "Extensions").
 		Source       *jsonSourceOut  `json:"_source,omitempty"`
 		Contributors []jsonAuthorOut `json:"_contributors,omitempty"`
-		Categories   []jsonTermOut   `json:"_categories,omitempty"`
-		Links        []jsonLinkOut   `json:"_links,omitempty"`
+		Categories   []Category      `json:"_categories,omitempty"`
+		Links        []Link          `json:"_links,omitempty"`
 		Rights       string          `json:"_rights,omitempty"`
 		Comments     jsonCommentsOut `json:"_comments,omitzero"`
-		InReplyTo    []jsonReplyTo   `json:"_in_reply_to,omitempty"`
+		InReplyTo    []ReplyTo       `json:"_in_reply_to,omitempty"`
 		Podcast      jsonPodcastOut  `json:"_podcast,omitzero"`
 		Extensions   []Extension     `json:"_extensions,omitempty"`
 		Attributes   []Attribute     `json:"_attributes,omitempty"`
 	}
-	jsonTermOut struct {
-		Name   string `json:"name"` // as in tags
-		Scheme string `json:"scheme,omitempty"`
-		Label  string `json:"label,omitempty"`
-		Term   string `json:"term,omitempty"`
-	}
-	jsonLinkOut struct {
-		Rel   string `json:"rel"`
-		URL   string `json:"url"`
-		Type  string `json:"mime_type,omitempty"`
-		Title string `json:"title,omitempty"`
-	}
 	jsonCommentsOut struct {
 		URL string `json:"url"`
-	}
-	jsonReplyTo struct {
-		Ref    string `json:"id"`
-		URL    string `json:"url,omitempty"`
-		Type   string `json:"mime_type,omitempty"`
-		Source string `json:"source,omitempty"`
 	}
 	jsonPodcastOut struct {
 		Duration int `json:"duration,omitempty"` // in seconds
@@ -151,6 +133,7 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 		DatePublished: e.PubDate.UTC(), Rights: e.Rights, Comments: jsonCommentsOut{e.Comments},
 		Podcast:    jsonPodcastOut{int(e.Duration / time.Second), e.Episode, e.Season},
 		Extensions: e.Extensions, Attributes: e.Attributes, Contributors: jsonAuthors(e.Contributors),
+		Categories: e.Terms, Links: e.Links, InReplyTo: e.InReplyTo,
 	}
 	if markup.IsMarkup(e.Type) {
 		out.ContentHTML = &e.Content
@@ -159,15 +142,6 @@ func jsonEntry(e *Entry) *jsonFeedEntry {
 	}
 	if !e.Updated.Equal(e.PubDate) {
 		out.DateModified = e.Updated.UTC()
-	}
-	for _, c := range e.Terms {
-		out.Categories = append(out.Categories, jsonTermOut(c))
-	}
-	for _, l := range e.Links {
-		out.Links = append(out.Links, jsonLinkOut(l))
-	}
-	for _, r := range e.InReplyTo {
-		out.InReplyTo = append(out.InReplyTo, jsonReplyTo(r))
 	}
 	if src := e.Source; src != nil {
 		out.Source = &jsonSourceOut{

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 const (

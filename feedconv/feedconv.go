@@ -191,7 +191,12 @@ func (s *Source) empty() bool {
 // ReplyTo is an entry, or another resource, that an entry replies to. Ref is its ID, byte for byte as
 // found, and never empty. The others are empty if they are unknown: URL is the URL of its page or
 // document, Type the MIME type of that, and Source the URL of a feed or entry document that has it.
-type ReplyTo struct{ Ref, URL, Type, Source string }
+type ReplyTo struct {
+	Ref    string `json:"id"`
+	URL    string `json:"url,omitempty"`
+	Type   string `json:"mime_type,omitempty"`
+	Source string `json:"source,omitempty"`
+}
 
 // Generator is the program that made a feed.
 type Generator struct{ Name, URL, Version string }
@@ -211,7 +216,12 @@ func (g Generator) String() string {
 
 // Category is a category of an entry. Name is its string in [Entry.Categories]. Label is set if the
 // document has another text for people, Term if it has another text for programs.
-type Category struct{ Name, Scheme, Label, Term string }
+type Category struct {
+	Name   string `json:"name"`
+	Scheme string `json:"scheme,omitempty"`
+	Label  string `json:"label,omitempty"`
+	Term   string `json:"term,omitempty"`
+}
 
 // Person is an author.
 type Person struct{ Name, Email, URL string }
@@ -231,7 +241,12 @@ func (p Person) String() string {
 }
 
 // Link is an atom:link (RFC 4287, section 4.2.7). Rel is "alternate" if the element has no rel.
-type Link struct{ Rel, URL, Type, Title string }
+type Link struct {
+	Rel   string `json:"rel"`
+	URL   string `json:"url"`
+	Type  string `json:"mime_type,omitempty"`
+	Title string `json:"title,omitempty"`
+}
 
 // Cloud is an RSS cloud element, its attributes as found (rssCloud walkthrough, "The cloud
 // element"). Port is 0 if it is absent or not a number.

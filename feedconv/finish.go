@@ -13,8 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv/internal/dates"
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // draft is an entry before finish applies the rules that are the same for all formats. Each list

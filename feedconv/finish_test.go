@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // namespaces are those that the documents of the tests use.

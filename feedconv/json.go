@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/rawjson"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // jsonDoc is a JSON document while it is mapped to a feed.

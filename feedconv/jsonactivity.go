@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/rawjson"
+	"github.com/lektordir/lektor/internal/text/markup"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // isCollection reports whether a type is a collection of ActivityStreams 2.0.
@@ -112,7 +113,7 @@ func (d *jsonDoc) object(x *draft, o rawjson.Object, isActivity bool) {
 	if s := natural(o, "content"); s != "" {
 		content := text{s, markup.TypeHTML}
 		if t := o.Text("mediaType"); t != "" {
-			content.mime = markup.MediaType(t)
+			content.mime = textfile.BaseType(t)
 		}
 		x.contents = append(x.contents, content)
 	}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/rawjson"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // rssInJSON maps RSS 2.0 written in JSON: elements and attributes are members,

@@ -4,7 +4,7 @@ package feedconv
 // one. TestStages holds the order of the files.
 //
 //	internal/text/charset       bytes → UTF-8
-//	internal/markup        text of XML and HTML: references, plain text, URLs
+//	internal/text/markup        text of XML and HTML: references, plain text, URLs
 //	internal/{dates,vocab} dates; namespaces, and which elements have a field
 //	internal/scan          XML → tokens; internal/rawjson, JSON → values
 //	internal/tidy          tokens → a clean, bounded tree, and its XML for gofeed
@@ -26,10 +26,10 @@ import (
 	"io"
 	"slices"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/rawjson"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
 	"github.com/lektordir/lektor/internal/text/charset"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // Parse reads a feed document to its end and returns the feed and its entries,

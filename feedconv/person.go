@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // parsePerson reads an author as RSS has them: "mail (Name)", "Name (mail)",

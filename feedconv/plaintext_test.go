@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 func TestPlainText(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/mmcdole/gofeed/rss"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // rssFeed maps RSS of any version.

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/internal/text/markup"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // PlainText returns the text of a document of a MIME type: markup removed (the
@@ -37,7 +38,7 @@ type text struct {
 
 // title returns a title or a name. XHTML cannot be escaped once: its tags are markup.
 func (t text) title() string {
-	if markup.MediaType(t.mime) == markup.TypeHTML {
+	if textfile.BaseType(t.mime) == markup.TypeHTML {
 		return titleText(t.value)
 	}
 	return t.plain()
@@ -60,7 +61,7 @@ func (t text) unwrapped() text {
 func (t text) lines() text {
 	t = t.unwrapped()
 	value := strings.TrimSpace(t.value)
-	if markup.MediaType(t.mime) != markup.TypeHTML || !strings.ContainsAny(value, "\n\r") ||
+	if textfile.BaseType(t.mime) != markup.TypeHTML || !strings.ContainsAny(value, "\n\r") ||
 		tagLike().MatchString(value) {
 		return t
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // titleRow is a title as it stands in XML, and as readers show it: in RSS, and in Atom with

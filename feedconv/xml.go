@@ -12,9 +12,10 @@ import (
 	"github.com/mmcdole/gofeed/atom"
 	"github.com/mmcdole/gofeed/rss"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/markup"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // parseXML maps a tidied document. It uses gofeed's parsers of single formats. gofeed's universal
@@ -159,7 +160,7 @@ func linkRel(rel string) string {
 func alternate(links []Link) string {
 	var first string
 	for _, l := range links {
-		t := markup.MediaType(l.Type)
+		t := textfile.BaseType(l.Type)
 		if l.Rel != "alternate" || markup.Link(l.URL) == "" || t == "application/ess" || t == "application/nno" {
 			continue // ess and nno documents are not pages
 		}
@@ -350,7 +351,7 @@ func (d *draft) atom(m module) {
 	e.Link = cmp.Or(e.Link, alternate(list))
 	e.Links = append(e.Links, otherLinks(list)...)
 	for i, n := range m.all("link") {
-		switch t := markup.MediaType(list[i].Type); {
+		switch t := textfile.BaseType(list[i].Type); {
 		case list[i].Rel == "enclosure":
 			e.Enclosures = append(e.Enclosures, enclosure(list[i].URL, list[i].Type, n.Attr("length")))
 		case list[i].Rel == "replies" && e.Comments == "" && (t == "" || t == markup.TypeHTML || t == markup.TypeXHTML):
@@ -387,7 +388,7 @@ func (d *draft) outOfLine(c *tidy.Node) {
 	if src == "" {
 		return
 	}
-	if t := markup.MediaType(kind); e.Link == "" && (t == "" || markup.IsMarkup(t)) {
+	if t := textfile.BaseType(kind); e.Link == "" && (t == "" || markup.IsMarkup(t)) {
 		e.Link = src
 		return
 	}
@@ -431,7 +432,7 @@ func atomCategories(list []*tidy.Node) []Category {
 
 // atomType returns the MIME type of an Atom text construct or content.
 func atomType(s string) string {
-	switch t := markup.MediaType(s); t {
+	switch t := textfile.BaseType(s); t {
 	case "", "text", "plain":
 		return markup.TypePlain
 	case "html", "escaped":

@@ -136,7 +136,7 @@ func item(e Entry) stage.Item {
 	}
 	return stage.Item{
 		GUID: e.ID, Title: e.Title, Link: e.Link, PubDate: e.PubDate, PubDateRaw: e.PubDateRaw, Updated: e.Updated,
-		Text: stage.PlainText(e.Content, e.Type), Enclosures: enclosures,
+		Text: stage.PlainText(string(e.Content), e.Type), Enclosures: enclosures,
 		Status: e.Elements.Live().Get("status"),
 		Files: func(replaces string) iter.Seq2[string, []byte] {
 			e.ID = stage.ID(e.ID, "", e.Link, e.Title, e.PubDate, e.PubDateRaw, e.Content)

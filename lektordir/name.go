@@ -2,8 +2,6 @@ package lektordir
 
 import (
 	"cmp"
-	"crypto/sha1"
-	"encoding/hex"
 	"net/url"
 	"path"
 	"slices"
@@ -14,10 +12,7 @@ import (
 )
 
 // FeedHash returns the name of a feed's directories: the hexadecimal SHA-1 of its id.
-func FeedHash(id string) string {
-	sum := sha1.Sum([]byte(id))
-	return hex.EncodeToString(sum[:])
-}
+func FeedHash(id string) string { return entryname.FeedHash(id) }
 
 // NormalizeID returns the id of the feed at a URL. It writes scheme and host of an http or https
 // URL in lower case, and removes fragment and default port; all other bytes stay. It trims

@@ -201,7 +201,7 @@ lektor-cloudd ping --cloud "$2" http://me.example/feed.xml
 // systemd checks that the listener uses the socket that systemd passes as descriptor 3, and
 // notifies systemd when it is ready and when it stops.
 func systemd(t *testing.T, bin string) {
-	watch.New(t.Context(), time.Hour, func(why string) { t.Skip(why) }) // the program would say so, too
+	watch.New(t.Context(), time.Hour, func(why string) { t.Skip(why) }, nil) // the program would say so, too
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

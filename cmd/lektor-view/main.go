@@ -761,15 +761,16 @@ etc/view/keys of the lektor-dir, see lektor-view-tui(1).
 		},
 		Action: cmdline.Run(fullscreen.Run, "", func(f *cmdline.Flags) fullscreen.Options {
 			f.Fail(cmdline.NoArgs(f.Context))
-			o := fullscreen.Options{Common: staying(f), Set: f.String("keys"), Plain: f.Bool("plain"),
-				Mouse: f.Bool("mouse"), Advance: f.Bool("advance"),
+			o := fullscreen.Options{Common: staying(f),
 				Fetch: fetch.Config{UserAgent: fetchcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment,
 					Gap: fetch.DefaultGap, MaxBytes: maxEnclosure}}
+			o.Commands = func(before ...string) *cmdline.Line { return cmdline.LineOf(f.App, before...) }
+			o.Screen.Plain, o.Screen.Mouse, o.Screen.Advance = f.Bool("plain"), f.Bool("mouse"), f.Bool("advance")
+			o.Screen.KeysSet = f.String("keys")
 			// The player and the browser may use the terminal, and follow does not end by itself.
-			o.Commands, o.OnTerminal = func(before ...string) *cmdline.Line { return cmdline.LineOf(f.App, before...) },
-				[]string{"open", "play", "follow", "tui"}
+			o.Screen.OnTerminal = []string{"open", "play", "follow", "tui"}
 			if f.IsSet("width") {
-				o.Width = f.Number("width", 20, 0)
+				o.Screen.Width = f.Number("width", 20, 0)
 			}
 			return o
 		}),

@@ -46,7 +46,7 @@ func TestTUIIdle(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("wake-ups are counted by /proc")
 	}
-	watch.New(t.Context(), time.Hour, func(why string) { t.Skip(why) }) // polling wakes the reader
+	watch.New(t.Context(), time.Hour, func(why string) { t.Skip(why) }, nil) // polling wakes the reader
 	t.Parallel()
 	r := read(t, readerDir(t, false), 100, 20, "")
 	r.see(t, `three 2`)

@@ -1,5 +1,5 @@
 // Package content is the room of the contents of entries, made safe: HTML, text for a terminal, mail. It
-// holds the style sheet of all pages that lektor makes. It may import text, lektordir and feedconv.
+// holds the style sheet of all pages that lektor makes. It may import text and lektordir.
 package content
 
 import _ "embed" // for StyleSheet

@@ -11,7 +11,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // Value is a JSON value, not yet decoded, as a slice of the document. Values that are not used take

@@ -5,7 +5,7 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // MaxAttrs is the maximum number of attributes of an element that are read.

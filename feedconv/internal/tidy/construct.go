@@ -12,8 +12,8 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // textState is the state of reading a text construct.
@@ -542,8 +542,11 @@ func plainOf(s []byte, isMarkup bool) string {
 	if !isMarkup {
 		return string(s)
 	}
-	return html.UnescapeString(withoutTags(string(s)))
+	return html.UnescapeString(aTag().ReplaceAllString(string(s), " "))
 }
+
+// aTag matches a tag.
+var aTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`<[^>]*>`) })
 
 // leadingText is plainOf for a construct with one value: if there is text before the first child,
 // it returns only this.
@@ -552,26 +555,6 @@ func leadingText(s []byte, isMarkup bool) string {
 		s = s[:i]
 	}
 	return plainOf(s, isMarkup)
-}
-
-// withoutTags replaces every tag with a space.
-func withoutTags(s string) string {
-	var b strings.Builder
-	for {
-		start := strings.IndexByte(s, '<')
-		if start < 0 {
-			break
-		}
-		end := strings.IndexByte(s[start:], '>')
-		if end < 0 {
-			break
-		}
-		b.WriteString(s[:start])
-		b.WriteByte(' ')
-		s = s[start+end+1:]
-	}
-	b.WriteString(s)
-	return b.String()
 }
 
 // personText makes one line of an author with children, as Atom has them.

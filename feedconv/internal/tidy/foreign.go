@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // budget counts the foreign elements and attributes, and their bytes, of a feed or an entry.

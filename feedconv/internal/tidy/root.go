@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"html"
+	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/scan"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 var errCDF = &NotFeed{What: "a CDF channel, a format that is not supported"}
@@ -168,20 +169,11 @@ func (p *prolog) notFeed() error {
 
 // pageTitle finds the title of an HTML page near its start.
 func (p *prolog) pageTitle() string {
-	s := string(p.Src[:min(len(p.Src), 1<<18)])
-	i := markup.IndexFold(s, "<title")
-	if i < 0 {
+	title := regexp.MustCompile(`(?i)<title[^>]*>([^<]*)`).FindSubmatch(p.Src[:min(len(p.Src), 1<<18)])
+	if title == nil {
 		return ""
 	}
-	s = s[i:]
-	if i = strings.IndexByte(s, '>'); i < 0 {
-		return ""
-	}
-	s = s[i+1:]
-	if i = strings.IndexByte(s, '<'); i >= 0 {
-		s = s[:i]
-	}
-	s = strings.Join(strings.Fields(html.UnescapeString(s[:min(len(s), 1000)])), " ")
+	s := strings.Join(strings.Fields(html.UnescapeString(string(title[1][:min(len(title[1]), 1000)]))), " ")
 	s = strings.ToValidUTF8(s, "")
 	if r := []rune(s); len(r) > 100 {
 		s = string(r[:99]) + "…"

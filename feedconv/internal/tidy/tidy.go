@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv/internal/markup"
 	"github.com/lektordir/lektor/feedconv/internal/scan"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // frame is an open element.

@@ -1,16 +1,15 @@
 package ess
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/discover"
@@ -32,51 +31,25 @@ type document struct {
 // maxDocument is the size of the largest document that is read, in bytes.
 const maxDocument = 64 << 20
 
-var errTooLarge = fmt.Errorf("it is larger than %d MiB", maxDocument>>20)
-
 // readDocument reads a document from a path or URL, or from stdin for "-".
 func readDocument(ctx context.Context, client *fetch.Client, name string, s *cmdline.Streams) (*document, error) {
 	d := &document{name: name, origin: name}
 	var err error
-	switch {
+	switch fi, serr := os.Stat(name); {
 	case name == "-":
 		d.name, d.origin = "standard input", "standard input"
-		d.body, err = s.ReadFile(ctx, "-", maxDocument)
+		d.body, err = s.ReadFile(ctx, name, maxDocument)
 	case feedurl.IsHTTP(name):
 		var resp *httpmsg.Response
 		if resp, err = client.Get(ctx, &httpmsg.Request{URL: name}); err == nil {
 			d.body, d.origin = resp.Body, resp.FinalURL
 		}
+	case serr == nil && fi.Mode().IsRegular():
+		d.body, err = atomicfile.ReadRaw(name, maxDocument) // quickly, as there may be 100,000 of them
 	default:
-		if fi, err := os.Stat(name); err == nil && fi.Mode().IsRegular() {
-			// A regular file does not block, and there may be 100,000 of them.
-			d.body, err = readFile(name, fi.Size())
-			return d, err
-		}
-		d.body, err = cmdline.Interruptible(ctx, func() ([]byte, error) { return readFile(name, 0) })
+		d.body, err = cmdline.Interruptible(ctx, func() ([]byte, error) { return s.ReadFile(ctx, name, maxDocument) })
 	}
 	return d, err
-}
-
-// readFile reads a file or pipe. size is its expected size in bytes.
-func readFile(name string, size int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var b bytes.Buffer
-	b.Grow(int(min(size, maxDocument)) + bytes.MinRead)
-	n, err := b.ReadFrom(io.LimitReader(f, maxDocument+1))
-	if err == nil && n > maxDocument {
-		err = errTooLarge
-	}
-	return b.Bytes(), err
-}
-
-func pathOf(url string) string {
-	url, _, _ = strings.Cut(url, "?")
-	return url
 }
 
 // inDocument adds a document's name to an error that does not contain it.

@@ -143,12 +143,7 @@ func key(url string) string { return ess.EscapeURL(lektordir.NormalizeID(feedurl
 
 // documentURL returns the URL of a feed for documents, its id. It is "" for a feed that
 // others cannot fetch.
-func documentURL(f *lektordir.Feed) string {
-	if feedurl.IsHTTP(f.ID) {
-		return feedurl.Public(f.ID)
-	}
-	return ""
-}
+func documentURL(f *lektordir.Feed) string { return feedurl.Public(feedurl.Web(f.ID)) }
 
 // ParseSince parses a time, or a duration before now such as 2d or 12h.
 func ParseSince(v string, now time.Time) (time.Time, error) {

@@ -184,7 +184,7 @@ func (p *poller) link(hash string) string {
 }
 
 // ess returns the stored state of a feed's ESS document.
-func (st *store) ess(hash string) schedule.ESS { return schedule.ESS{Dir: st.Dir, Hash: hash} }
+func (st *store) ess(hash string) schedule.ESS { return schedule.ESSOf(st.Dir, hash) }
 
 // links maps the URLs of ESS documents to subscriptions.
 func (p *poller) links() map[string]string {

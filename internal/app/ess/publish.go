@@ -159,7 +159,7 @@ func (p *publisher) feed(hash string, entries []ess.Entry) error {
 	p.keep[name] = true
 	p.page.Feeds = append(p.page.Feeds, indexFeed{
 		Title: cmp.Or(strings.TrimSpace(termsafe.Line(feedurl.RedactText(f.Name))), feedURL), URL: feedURL,
-		Link: safeLink(feedurl.Public(f.Link)), ESS: link(p.base, name), Type: feedType(feedURL),
+		Link: feedurl.Web(feedurl.Public(f.Link)), ESS: link(p.base, name), Type: feedType(feedURL),
 	})
 	return p.document(name, ess.AppendESS(nil, p.o.build(), feedURL, newest(entries, p.o.N, time.Time{})))
 }
@@ -244,18 +244,10 @@ func link(base *url.URL, name string) string {
 	return base.JoinPath(name).String()
 }
 
-// safeLink returns a link of a feed if a browser may follow it, otherwise "".
-func safeLink(s string) string {
-	if feedurl.IsHTTP(s) {
-		return s
-	}
-	return ""
-}
-
 // feedType guesses the MIME type of a feed for the autodiscovery link. The lektor-dir does
 // not store it, and feed readers do not rely on it.
 func feedType(url string) string {
-	path := strings.ToLower(pathOf(url))
+	path, _, _ := strings.Cut(strings.ToLower(url), "?")
 	switch {
 	case strings.HasSuffix(path, ".json"):
 		return "application/feed+json"

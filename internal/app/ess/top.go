@@ -145,7 +145,7 @@ func (p *topPass) file(ctx context.Context, name string) {
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		p.report(ctx, name, n+1, fmt.Errorf("%w; the file is read up to here", errTooLarge))
+		p.report(ctx, name, n+1, fmt.Errorf("it is larger than %d MiB; the file is read up to here", maxDocument>>20))
 	} else {
 		p.report(ctx, name, 0, err)
 	}

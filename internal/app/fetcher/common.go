@@ -2,11 +2,8 @@ package fetcher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"sync"
 	"time"
 
@@ -28,19 +25,7 @@ type Common struct {
 
 // open opens the lektor-dir, which must exist.
 func (c Common) open() (*lektordir.Dir, error) {
-	if c.Dir == "" {
-		return nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"),
-			"give --dir or set $LEKTORDIR")
-	}
 	return cmdline.OpenDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
-}
-
-// create opens the lektor-dir, and creates it if it does not exist.
-func (c Common) create() (*lektordir.Dir, error) {
-	if c.Dir == "" {
-		return c.open()
-	}
-	return cmdline.CreateDir(c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 }
 
 // runner returns a runner on an open lektor-dir. It prints delivered entries with p, which may be
@@ -95,24 +80,14 @@ func steps(w io.Writer) func(what string, total int) (step, end func()) {
 }
 
 // begin returns a runner on a lektor-dir, which it creates if necessary, and recovers interrupted
-// work. A dry run does neither: an empty temporary directory replaces a missing lektor-dir. The
-// caller must call end.
+// work. A dry run does neither, see [cmdline.CreateDirUnless]. The caller must call end.
 func (c Common) begin(ctx context.Context, s *cmdline.Streams, dryRun bool, p *printer) (r *Runner, end func(),
 	err error) {
-	remove := func() {}
-	if _, missing := os.Lstat(c.Dir); dryRun && c.Dir != "" && errors.Is(missing, fs.ErrNotExist) {
-		temp, err := os.MkdirTemp("", "lektor-dry-run-")
-		if err != nil {
-			return nil, nil, err
-		}
-		c.Dir = temp
-		remove = func() { os.RemoveAll(temp) }
-	}
-	d, err := c.create()
-	if err == nil {
-		r, err = c.runner(s, d, p)
-	}
+	d, remove, err := cmdline.CreateDirUnless(dryRun, c.Dir, &lektordir.Options{Now: c.Fetch.Now})
 	if err != nil {
+		return nil, nil, err
+	}
+	if r, err = c.runner(s, d, p); err != nil {
 		remove()
 		return nil, nil, err
 	}

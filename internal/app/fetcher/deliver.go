@@ -173,36 +173,35 @@ type Document struct {
 
 // Deliver delivers the new and updated entries of a document. The feed need not be subscribed to;
 // Deliver does not subscribe.
-func (r *Runner) Deliver(ctx context.Context, doc Document) (Summary, error) {
+func (r *Runner) Deliver(ctx context.Context, doc Document) (out stage.Result, err error) {
 	feed, err := r.parser.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, textproto.MIMEHeader{})
 	if err != nil {
-		return Summary{Feeds: 1}, err
+		return out, err
 	}
 	r.parser.warn(feedurl.Public(doc.ID), feed)
 	if doc.DryRun {
 		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, humanize.Count(len(feed.Entries), "entry"))
-		return Summary{Feeds: 1}, nil
+		return out, nil
 	}
 	s, err := r.open(ctx, lektordir.FeedHash(doc.ID), true)
 	if err != nil {
-		return Summary{Feeds: 1, Fetched: 1}, err
+		return out, err
 	}
 	defer s.Close()
 	if err := s.describe(feed, doc.ID, doc.Name); err != nil {
-		return Summary{Feeds: 1, Fetched: 1}, err
+		return out, err
 	}
-	_, sum, err := s.deliver(s.stage(ctx, feed, nil))
-	return sum, err
+	return s.deliver(s.stage(ctx, feed, nil))
 }
 
 // Put delivers one entry, which is identified by its id alone. It returns the path, relative to the
 // lektor-dir, of the delivered version, or of the version that exists already. The path is empty if
 // that version was removed.
-func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.Entry) (string, Summary, error) {
-	sum := Summary{Feeds: 1, Fetched: 1}
+func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.Entry) (path string, out stage.Result,
+	err error) {
 	s, err := r.open(ctx, lektordir.FeedHash(feedID), true)
 	if err != nil {
-		return "", sum, err
+		return "", out, err
 	}
 	defer s.Close()
 	policy := s.st.Settings.OnUpdate()
@@ -218,37 +217,34 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 	}
 	old.Name = cmp.Or(feedfiles.OneField(feedName), name)
 	if err := s.txn.PutFeed(old.Files()); err != nil {
-		return "", sum, err
+		return "", out, err
 	}
-	out, sum, err := s.deliver(feedstage.Put(ctx, s.txn, e, policy))
+	out, err = s.deliver(feedstage.Put(ctx, s.txn, e, policy))
 	if err != nil {
-		return "", sum, err
+		return "", out, err
 	}
 	if uniques := append(out.New, out.Updated...); len(uniques) > 0 {
-		return lektordir.Ref{Feed: s.hash, Unique: uniques[len(uniques)-1]}.Path(), sum, nil
+		return lektordir.Ref{Feed: s.hash, Unique: uniques[len(uniques)-1]}.Path(), out, nil
 	}
 	if name, ok := s.txn.Find(ctx, e.GUID); ok {
 		place := "new/"
 		if name.Cur {
 			place = "cur/"
 		}
-		return place + s.hash + "/" + name.Base(), sum, nil
+		return place + s.hash + "/" + name.Base(), out, nil
 	}
-	return "", sum, nil
+	return "", out, nil
 }
 
 // deliver commits the staged entries at once, unless err is not nil, and returns the entries that
 // were delivered.
-func (s *lockedFeed) deliver(staged stage.Result, err error) (stage.Result, Summary, error) {
-	sum := Summary{Feeds: 1, Fetched: 1}
+func (s *lockedFeed) deliver(staged stage.Result, err error) (stage.Result, error) {
 	if err != nil {
-		return staged, sum, err
+		return staged, err
 	}
 	s.r.hook("staged")
 	if err := s.commit(s.r.Writer.Flush); err != nil {
-		return staged, sum, err
+		return staged, err
 	}
-	out := s.txn.Outcome(staged)
-	sum.New, sum.Updated = len(out.New), len(out.Updated)
-	return out, sum, nil
+	return s.txn.Outcome(staged), nil
 }

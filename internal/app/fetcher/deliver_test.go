@@ -33,9 +33,9 @@ func TestReplacedVersionIsTaken(t *testing.T) {
 		}
 	}
 	r.testHook, printed = take, nil
-	path, sum, err := r.Put(t.Context(), feed, "", feedconv.Entry{ID: id, GUID: id, Title: "two"})
-	if path != taken || sum.Updated != 0 || len(printed) != 0 || err != nil {
-		t.Errorf("%s is printed, not %s; %+v, %v", path, taken, sum, err)
+	path, out, err := r.Put(t.Context(), feed, "", feedconv.Entry{ID: id, GUID: id, Title: "two"})
+	if path != taken || len(out.Updated) != 0 || len(printed) != 0 || err != nil {
+		t.Errorf("%s is printed, not %s; %+v, %v", path, taken, out, err)
 	}
 	if all := must.Get(d.List(t.Context(), lektordir.ListOptions{AllVersions: true})); len(all) != 1 || all[0].Path() != taken {
 		t.Errorf("%v", all)
@@ -46,14 +46,14 @@ func TestReplacedVersionIsTaken(t *testing.T) {
 	// Deliver counts as update does.
 	doc := Document{ID: "urn:other", Body: []byte(`<rss version="2.0"><channel><title>f</title><item><guid>1</guid><title>one</title></item></channel></rss>`)}
 	r.testHook, printed = nil, nil
-	if sum, err := r.Deliver(t.Context(), doc); err != nil || sum.New != 1 || len(printed) != 1 {
-		t.Fatalf("%+v, %v", sum, err)
+	if out, err := r.Deliver(t.Context(), doc); err != nil || len(out.New) != 1 || len(printed) != 1 {
+		t.Fatalf("%+v, %v", out, err)
 	}
 	old = printed[0].Path()
 	taken = "cur/" + old[len("new/"):] + ";2,S"
 	r.testHook, printed = take, nil
 	doc.Body = []byte(`<rss version="2.0"><channel><title>f</title><item><guid>1</guid><title>two</title></item></channel></rss>`)
-	if sum, err := r.Deliver(t.Context(), doc); err != nil || sum.Updated != 0 || len(printed) != 0 {
-		t.Errorf("%+v, %v, %v", sum, printed, err)
+	if out, err := r.Deliver(t.Context(), doc); err != nil || len(out.Updated) != 0 || len(printed) != 0 {
+		t.Errorf("%+v, %v, %v", out, printed, err)
 	}
 }

@@ -24,7 +24,7 @@ func recordESS(d *lektordir.Dir, hash string, feed *feedconv.Feed, size int64) e
 			nno = first(nno, l.URL)
 		}
 	}
-	return schedule.ESS{Dir: d, Hash: hash}.Record(ess, nno, size)
+	return schedule.ESSOf(d, hash).Record(ess, nno, size)
 }
 
 // recordPageESS records the ESS and NNO documents that a page links to. If it links to several ESS
@@ -34,7 +34,7 @@ func recordPageESS(d *lektordir.Dir, hash string, page *discover.Result, feed di
 	for _, l := range page.NNO {
 		nno = first(nno, l.URL)
 	}
-	return schedule.ESS{Dir: d, Hash: hash}.Record(first("", essFor(page, feed)), nno, 0)
+	return schedule.ESSOf(d, hash).Record(first("", essFor(page, feed)), nno, 0)
 }
 
 func essFor(page *discover.Result, feed discover.Link) string {

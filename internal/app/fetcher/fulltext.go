@@ -52,9 +52,10 @@ var errPagesTime = errors.New("it took too long, with the other pages of the fee
 //
 // The identity of an entry, and whether it changed, depend on the feed's document alone.
 type fullText struct {
-	v           *visit
-	pages       *spool.Pages
-	withArticle []*wantedPage // pages with an article
+	v        *visit
+	pages    *spool.Pages
+	articles map[int]string // URLs of pages with an article, by the index of the entry in the document
+	late     []*wantedPage  // pages with an article for entries that were delivered without it
 
 	recorded map[string]*spool.Page // by URL: pages recorded before this visit, without their articles
 	document string                 // URL of the feed's document, which names the pages
@@ -63,7 +64,7 @@ type fullText struct {
 // newFullText returns the fullText of a visit.
 func (v *visit) newFullText() (*fullText, error) {
 	pages, err := spool.PagesOf(v.r.Dir, v.hash)
-	return &fullText{v: v, pages: pages, recorded: map[string]*spool.Page{}}, err
+	return &fullText{v: v, pages: pages, articles: map[int]string{}, recorded: map[string]*spool.Page{}}, err
 }
 
 // wantedPage is a page to fetch for an entry.
@@ -76,11 +77,6 @@ type wantedPage struct {
 
 	page *spool.Page // the result; nil if the page was not fetched
 	err  error       // the reason why the page could not be fetched
-}
-
-// has reports whether the page has an article for the entry.
-func (w *wantedPage) has() bool {
-	return w.err == nil && w.page != nil && w.page.Refused == "" && w.page.Text != ""
 }
 
 // fullText fetches the pages of the entries that are about to be delivered, and of entries
@@ -263,8 +259,12 @@ func (f *fullText) get(list []*wantedPage) error {
 		return err
 	}
 	for _, w := range list {
-		if w.has() {
-			f.withArticle = append(f.withArticle, w)
+		switch {
+		case w.err != nil || w.page == nil || w.page.Refused != "" || w.page.Text == "":
+		case w.index < 0:
+			f.late = append(f.late, w)
+		default:
+			f.articles[w.index] = w.url
 		}
 	}
 	f.report(list)
@@ -472,22 +472,11 @@ func (f *fullText) article() func(int) (feedstage.Article, bool, error) {
 		return nil
 	}
 	return func(entry int) (feedstage.Article, bool, error) {
-		i := slices.IndexFunc(f.withArticle, func(w *wantedPage) bool { return w.index == entry })
-		if i < 0 {
-			return feedstage.Article{}, false, nil
+		if url := f.articles[entry]; url != "" {
+			return f.read(url)
 		}
-		return f.read(f.withArticle[i].url)
+		return feedstage.Article{}, false, nil
 	}
-}
-
-// late returns the pages for entries that were delivered without their article.
-func (f *fullText) late() (pages []*wantedPage) {
-	for _, w := range f.withArticle {
-		if w.index < 0 {
-			pages = append(pages, w)
-		}
-	}
-	return pages
 }
 
 // recordDurable records that the entries with articles are durable, so that their pages are not due any
@@ -496,7 +485,7 @@ func (f *fullText) recordDurable() {
 	if f == nil {
 		return
 	}
-	for _, w := range f.late() {
+	for _, w := range f.late {
 		if p, err := f.pages.Get(w.url); err == nil && p != nil && p.Tries > 0 {
 			p.Tries, p.Next = 0, time.Time{}
 			_ = f.pages.Put(p)
@@ -522,7 +511,7 @@ func (f *fullText) reviseEntry(old string, a feedstage.Article) (unique string, 
 // revise stages versions with an article for entries that were delivered without one. An entry that
 // the document updated as well is in out already, and is skipped.
 func (f *fullText) revise(out *stage.Result) error {
-	for _, w := range f.late() {
+	for _, w := range f.late {
 		same := func(unique string) bool { return entryname.Identity(unique) == entryname.Identity(w.unique) }
 		a, ok, err := f.read(w.url)
 		if err != nil {

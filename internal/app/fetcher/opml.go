@@ -68,7 +68,7 @@ func Import(ctx context.Context, o ImportOptions, s *cmdline.Streams) error {
 	}
 	did := "subscribed"
 	sel := Selection{Reason: Forced}
-	for _, sub := range list.added {
+	for _, sub := range list.Added {
 		sel.Feeds = append(sel.Feeds, sub.Hash)
 		if o.DryRun {
 			did = "would be subscribed to"
@@ -77,13 +77,13 @@ func Import(ctx context.Context, o ImportOptions, s *cmdline.Streams) error {
 	}
 	// Also fetch the feeds of an import that was stopped before.
 	before := 0
-	for _, sub := range list.already {
+	for _, sub := range list.Already {
 		if schedule.Checked(r.Dir, sub.Hash).IsZero() {
 			before++
 			sel.Feeds = append(sel.Feeds, sub.Hash)
 		}
 	}
-	line := fmt.Sprintf("%s: %s %s, %d already", name, humanize.Count(len(list.added), "feed"), did, len(list.already))
+	line := fmt.Sprintf("%s: %s %s, %d already", name, humanize.Count(len(list.Added), "feed"), did, len(list.Already))
 	if before > 0 {
 		line += fmt.Sprintf(", of which %d never fetched", before)
 	}
@@ -120,8 +120,7 @@ func (r *Runner) imported(ctx context.Context, sel Selection, s *cmdline.Streams
 
 // imported is the result of [subscribe].
 type imported struct {
-	added   []*subscriptions.Subscription
-	already []*subscriptions.Subscription
+	subscriptions.AddAllResult
 	// refused are URLs that are not http or https, as a list from a stranger must not name local
 	// files or commands, and URLs that are too long for the file that stores them.
 	refused []string
@@ -147,7 +146,7 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 		feeds = append(feeds, s)
 	}
 	list, bad := subscriptions.AddAll(w, d, feeds, subscriptions.AddAllOptions{DryRun: dryRun})
-	out := imported{added: list.Added, already: list.Already, refused: refused}
+	out := imported{list, refused}
 	if dryRun {
 		return out, bad
 	}

@@ -48,7 +48,7 @@ func TestImportKeepsIDs(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := subscribe(w, d, doc, false)
-	if err != nil || len(got.added) != 1 || got.added[0].ID != "http://x.example/f" || len(got.already) != 1 || !slices.Equal(got.refused, []string{"file:///etc/passwd"}) {
+	if err != nil || len(got.Added) != 1 || got.Added[0].ID != "http://x.example/f" || len(got.Already) != 1 || !slices.Equal(got.refused, []string{"file:///etc/passwd"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if c := settings.Categories(d, s.Hash); !slices.Equal(c, []string{"F"}) {
@@ -71,7 +71,7 @@ func TestImportUnreadableList(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := subscribe(w, d, doc, false)
-	if err == nil || !strings.Contains(err.Error(), path) || len(got.added) != 1 {
+	if err == nil || !strings.Contains(err.Error(), path) || len(got.Added) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if to, err := os.Readlink(path); err != nil || to != "opml" {
@@ -97,7 +97,7 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	imp, err := subscribe(w, d, list("b"), false)
-	if err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") || len(imp.added) != 1 {
+	if err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") || len(imp.Added) != 1 {
 		t.Errorf("%v, %v", imp, err)
 	}
 	if after, err := os.ReadFile(subscriptions.ListFile(d)); err != nil || string(after) != string(before) {

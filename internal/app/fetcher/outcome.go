@@ -91,22 +91,17 @@ func (s *Summary) add(o Summary) {
 // String returns the summary line.
 func (s Summary) String() string {
 	var parts []string
-	add := func(n int, one, many string) {
-		if n == 1 {
-			parts = append(parts, one)
-		} else if n > 1 {
-			parts = append(parts, humanize.Group(int64(n))+" "+many)
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, humanize.Group(int64(n))+" "+what)
 		}
 	}
-	add(s.Fetched, "1 fetched", "fetched")
-	add(s.NotModified, "1 not modified", "not modified")
-	add(s.Failed+s.Broken, "1 failed", "failed")
-	add(s.Busy, "1 busy", "busy")
-	add(s.Skipped, "1 not due any more", "not due any more")
-	line := humanize.Count(s.Feeds, "feed") + ": " + strings.Join(parts, ", ")
-	if len(parts) == 0 {
-		line = humanize.Count(s.Feeds, "feed") + ": nothing done"
-	}
+	add(s.Fetched, "fetched")
+	add(s.NotModified, "not modified")
+	add(s.Failed+s.Broken, "failed")
+	add(s.Busy, "busy")
+	add(s.Skipped, "not due any more")
+	line := humanize.Count(s.Feeds, "feed") + ": " + cmp.Or(strings.Join(parts, ", "), "nothing done")
 	entries := humanize.Count(s.New, "new entry")
 	if s.Updated > 0 {
 		entries += ", " + humanize.Group(int64(s.Updated)) + " updated"

@@ -59,7 +59,6 @@ type walk struct {
 	joined bool        // the documents so far reach back to entries that were delivered before the visit
 	queue  []queuedDoc // documents to deliver, newest first
 	choice rfc5005.Choice
-	last   *feedconv.Feed // the parsed last document of queue
 
 	sum        Summary
 	retryAfter time.Duration // delay that a failing server asked for
@@ -211,7 +210,7 @@ func (w *walk) follow(ctx context.Context, again []string) (*rfc5005.Walk, error
 	for _, url := range again {
 		walk.Forget(url)
 	}
-	w.queue, w.choice, w.last, w.sum.Reused = nil, rfc5005.Choice{}, nil, 0
+	w.queue, w.choice, w.sum.Reused = nil, rfc5005.Choice{}, 0
 	for {
 		url, from, ok := walk.Next()
 		if !ok {
@@ -315,7 +314,6 @@ func misled(err error) bool {
 // enqueue adds a document to the queue.
 func (w *walk) enqueue(url string, s rfc5005.Stored, feed *feedconv.Feed) {
 	w.queue = append(w.queue, queuedDoc{url: url, stored: s})
-	w.last = feed
 	for id, updated := range feedstage.Versions(feed) {
 		w.choice.Add(id, rfc5005.Version{Updated: updated, Document: feed.Updated, Nearness: -len(w.queue)})
 	}
@@ -450,12 +448,8 @@ func (w *walk) deliver(ctx context.Context, b rfc5005.Baseline) error {
 	return commit()
 }
 
-// document returns a queued document: the last one from memory, others from the spool.
+// document returns a queued document.
 func (w *walk) document(ctx context.Context, url string) (*feedconv.Feed, error) {
-	if feed := w.last; feed != nil {
-		w.last = nil
-		return feed, nil
-	}
 	doc, err := w.spool.Get(url)
 	switch {
 	case err != nil:

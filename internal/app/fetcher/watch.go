@@ -33,7 +33,7 @@ func (r *Runner) Watch(ctx context.Context, ready func()) error {
 	if err := os.MkdirAll(due, 0o777); err != nil {
 		return err
 	}
-	changes := watch.New(ctx, poll, func(s string) { r.report.Warn("%s", s) })
+	changes := watch.New(ctx, poll, func(s string) { r.report.Warn("%s", s) }, nil)
 	for _, dir := range []string{due, r.Dir.Join("src")} {
 		if err := changes.Add(dir); err != nil {
 			return err
@@ -136,9 +136,13 @@ func (w *watcher) pause(ctx context.Context, changes *watch.Watcher, next time.T
 			return false
 		case <-timer.C:
 			return true
-		case dir := <-changes.Changed:
-			if dir == due {
+		case <-changes.Wake():
+			changed := changes.Take()
+			if changed[due] {
 				w.marked()
+				delete(changed, due)
+			}
+			if len(changed) == 0 {
 				continue
 			}
 		case <-w.finished:

@@ -36,10 +36,10 @@ const thanks = "Thanks for the registration. It worked. When the feed updates we
 
 // bodyOf reads the body of a form.
 func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.shared.opts.MaxForm)))
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.opts.MaxForm)))
 	if err != nil {
 		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.",
-			humanize.Bytes(int64(h.shared.opts.MaxForm)))
+			humanize.Bytes(int64(h.opts.MaxForm)))
 	}
 	return string(b), nil
 }
@@ -50,7 +50,7 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, element, msg string
 	if err != nil {
 		msg = err.Error()
 	}
-	if r.URL.Query().Has("page") && !h.shared.opts.NoPage {
+	if r.URL.Query().Has("page") && !h.opts.NoPage {
 		writePage(w, r, "answer", answerData{h.frame("Answer of the hub"), err == nil, msg})
 		return
 	}
@@ -113,7 +113,7 @@ func (h *Hub) pleaseNotify(w http.ResponseWriter, r *http.Request) {
 	body, err := h.bodyOf(w, r)
 	if err == nil {
 		var q rsscloud.Request
-		if q, err = rsscloud.ReadRequest(rsscloud.ReadForm(body), h.shared.opts.MaxURLs); err == nil {
+		if q, err = rsscloud.ReadRequest(rsscloud.ReadForm(body), h.opts.MaxURLs); err == nil {
 			msg, err = h.register(r, q)
 		}
 	}
@@ -129,12 +129,12 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	}
 	callback := q.Callback(addr)
 	domain := q.Domain != ""
-	foreign := domain && !slices.Contains(lookup(r.Context(), &h.shared.opts.Callbacks, q.Domain), addr)
+	foreign := domain && !slices.Contains(lookup(r.Context(), &h.opts.Callbacks, q.Domain), addr)
 	subs := make([]subscription, len(q.URLs))
 	docs := make([]*document, len(q.URLs))
 	errs := make([]error, len(q.URLs))
 	for _, u := range q.URLs {
-		defer h.shared.joining(hashOf(u))()
+		defer h.joining(hashOf(u))()
 	}
 	each := func(do func(i int)) {
 		var all sync.WaitGroup
@@ -186,10 +186,10 @@ func (h *Hub) registered(urls []string, callback, protocol string, errs []error)
 	var first error
 	for i, u := range urls {
 		if errs[i] == nil {
-			h.shared.log.add("subscribed", u, "%s by %s", hostOf(callback), protocol)
+			h.log.add("subscribed", u, "%s by %s", hostOf(callback), protocol)
 			continue
 		}
-		h.shared.log.add("refused", u, "%s: %s", hostOf(callback), errs[i])
+		h.log.add("refused", u, "%s: %s", hostOf(callback), errs[i])
 		failed = append(failed, u)
 		first = cmp.Or(first, errs[i])
 	}
@@ -208,15 +208,15 @@ func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, err
 	if err := checkFeed(s.Feed); err != nil {
 		return nil, err
 	}
-	if _, err := h.shared.states.read(hashOf(s.Feed), s.key()); err != nil {
-		if err := h.shared.counts.checkLimit(s.Caller); err != nil {
+	if _, err := h.states.read(hashOf(s.Feed), s.key()); err != nil {
+		if err := h.counts.checkLimit(s.Caller); err != nil {
 			return nil, err
 		}
 	}
-	doc, err := h.shared.reader.readForSubscriber(ctx, s.Caller, s.Feed)
+	doc, err := h.reader.readForSubscriber(ctx, s.Caller, s.Feed)
 	if err != nil && !errors.Is(err, errTooBusy) {
-		h.shared.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
-		return nil, h.shared.reader.unread("subscription", s.Feed, err)
+		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
+		return nil, h.reader.unread("subscription", s.Feed, err)
 	}
 	return doc, err
 }
@@ -225,17 +225,17 @@ func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, err
 // error concerns the callback, so that it must not be tried for other feeds.
 func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, domain, foreign bool) (tried bool,
 	err error) {
-	place, err := h.shared.limits[verifying].Acquire(ctx, s.Caller)
+	place, err := h.limits[verifying].Acquire(ctx, s.Caller)
 	if err != nil {
 		return false, err
 	}
 	defer place.Release()
-	err = h.shared.reach(ctx, s.Callback, func() error { return h.try(ctx, s, domain, foreign) })
+	err = h.reach(ctx, s.Callback, func() error { return h.try(ctx, s, domain, foreign) })
 	if errors.Is(err, errTooBusy) {
 		return true, err
 	}
 	if err != nil {
-		h.shared.log.add("untried", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowCallbacks))
+		h.log.add("untried", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		if private := (*httpmsg.PrivateError)(nil); errors.As(err, &private) {
 			return true, rsscloud.Sayf("%v It is at a private address.", errHandler)
 		}
@@ -247,26 +247,26 @@ func (h *Hub) subscribe(ctx context.Context, s subscription, doc *document, doma
 // keepSubscription stores a verified subscription durably. If others were notified of an
 // update after doc was read, the subscriber is notified, too.
 func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease time.Duration) error {
-	if err := h.shared.states.noteFeed(hash, feedState{s.Feed, doc.digest, doc.length, h.shared.now()}); err != nil {
-		return h.shared.failing(err)
+	if err := h.states.noteFeed(hash, feedState{s.Feed, doc.digest, doc.length, h.now()}); err != nil {
+		return h.failing(err)
 	}
-	was, _, _, err := h.shared.states.apply(hash, s.key(), verified{s, lease}, h.shared.now())
+	was, _, _, err := h.states.apply(hash, s.key(), verified{s, lease}, h.now())
 	if err != nil {
-		return h.shared.failing(err)
+		return h.failing(err)
 	}
 	if was.Callback != "" {
-		h.shared.counts.add(was.Caller, -1)
+		h.counts.add(was.Caller, -1)
 	}
-	h.shared.counts.add(s.Caller, 1)
-	if was.wants(h.shared.now()) {
+	h.counts.add(s.Caller, 1)
+	if was.wants(h.now()) {
 		return nil // the update has a job for it
 	}
-	f, err := h.shared.currentState(hash)
+	f, err := h.currentState(hash)
 	if err == nil && f.Digest != doc.known && f.Digest != doc.digest {
-		err = h.shared.jobs.notify(hash, s.key())
+		err = h.jobs.notify(hash, s.key())
 	}
 	if err != nil {
-		h.shared.report.Warn("%v", err)
+		h.report.Warn("%v", err)
 	}
 	return nil
 }
@@ -283,13 +283,12 @@ func (h *shared) failing(err error) error {
 func (h *Hub) try(ctx context.Context, s subscription, domain, foreign bool) error {
 	rpc := s.Protocol == rsscloud.XMLRPC
 	if domain && (foreign || !rpc) {
-		err := rsscloud.Verify(ctx, h.shared.notifier.callbacks, s.Callback, s.Feed, challenge())
+		err := rsscloud.Verify(ctx, h.notifier.callbacks, s.Callback, s.Feed, challenge())
 		if err == nil || !rpc {
 			return err
 		}
 	}
-	return rsscloud.Notify(ctx, h.shared.notifier.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, domain &&
-		foreign)
+	return rsscloud.Notify(ctx, h.notifier.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, domain && foreign)
 }
 
 // checkFeed returns an error if a text is not the URL of a feed.
@@ -324,10 +323,10 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	}
 	_, caller := h.caller(r)
 	hash, job := hashOf(feedURL), job{url: feedURL, caller: caller}
-	wait := h.shared.readings.gap(hash, h.shared.opts.PingGap)
-	if joining := h.shared.jobs.joining(hash) && !h.shared.states.subscribedTo(hash); joining || wait > 0 &&
-		h.shared.readsForPing(hash, feedURL) {
-		if _, err := h.shared.postpone(hash, job, wait); err != nil {
+	wait := h.readings.gap(hash, h.opts.PingGap)
+	if joining := h.jobs.joining(hash) && !h.states.subscribedTo(hash); joining || wait > 0 &&
+		h.readsForPing(hash, feedURL) {
+		if _, err := h.postpone(hash, job, wait); err != nil {
 			return "", err
 		}
 		if joining {
@@ -336,7 +335,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return fmt.Sprintf("Thanks for the ping. The feed was read recently; it is read again in %s.",
 			wait.Round(time.Second)), nil
 	}
-	t, err := h.shared.reader.ping(r.Context(), job)
+	t, err := h.reader.ping(r.Context(), job)
 	var ours rsscloud.Sentence
 	switch {
 	case err == nil:
@@ -348,10 +347,10 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	case errors.Is(err, errTooBusy):
 		return "", err
 	default:
-		return "", h.shared.reader.unread("ping", feedURL, err)
+		return "", h.reader.unread("ping", feedURL, err)
 	}
 	if !t.changed {
-		h.shared.logUnchanged(feedURL, t)
+		h.logUnchanged(feedURL, t)
 		if t.nobody {
 			return "Thanks for the ping. Nobody subscribes to the feed here.", nil
 		}
@@ -388,12 +387,12 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 	most := rsscloud.MaxMessage
 	if h.users != nil && (r.ContentLength > int64(most) || r.ContentLength < 0) {
 		// The call may hold a feed. Only a few such calls are in memory at once.
-		most = h.shared.opts.MaxSave*2 + rsscloud.MaxMessage // doubled, because characters may be written as references
+		most = h.opts.MaxSave*2 + rsscloud.MaxMessage // doubled, because characters may be written as references
 		if r.ContentLength > int64(most) {
 			return nil, rsscloud.Sayf("The call is longer than %s.", humanize.Bytes(int64(most)))
 		}
 		_, caller := h.caller(r)
-		place, err := h.shared.limits[saving].Acquire(r.Context(), caller)
+		place, err := h.limits[saving].Acquire(r.Context(), caller)
 		if err != nil {
 			return nil, err
 		}
@@ -407,7 +406,7 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 	case "rsscloud.hello":
 		return true, nil
 	case "rsscloud.pleasenotify":
-		q, err := rsscloud.RequestOf(m.Params, h.shared.opts.MaxURLs)
+		q, err := rsscloud.RequestOf(m.Params, h.opts.MaxURLs)
 		if err != nil {
 			return nil, err
 		}

@@ -184,19 +184,19 @@ func (h *shared) readsForPing(hash, feedURL string) bool {
 
 // feedReader reads feeds, for callers and for pings.
 type feedReader struct {
-	shared *shared
-	wait   time.Duration // timeout of a caller for a turn to read a feed
+	*shared
+	wait time.Duration // timeout of a caller for a turn to read a feed
 }
 
 // readForSubscriber reads a feed for a caller who subscribes to it. A recent reading is used again,
 // because thousands may renew their subscription to one feed.
 func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
-	was, _ := h.shared.currentState(hash)
-	r := h.shared.readings.recent(hash)
+	was, _ := h.currentState(hash)
+	r := h.readings.recent(hash)
 	err := error(nil)
 	if r != nil {
-		err = r.remembered(h.shared.now())
+		err = r.remembered(h.now())
 	} else if r, err = h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false); err == nil {
 		err = r.err
 	}
@@ -212,11 +212,11 @@ func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL stri
 // error is logged, and the feed is read again later, even if the caller does not wait.
 func (h *feedReader) ping(ctx context.Context, j job) (pingResult, error) {
 	hash := hashOf(j.url)
-	if !h.shared.readsForPing(hash, j.url) {
-		if r := h.shared.readings.recent(hash); r != nil {
-			err := r.remembered(h.shared.now())
+	if !h.readsForPing(hash, j.url) {
+		if r := h.readings.recent(hash); r != nil {
+			err := r.remembered(h.now())
 			if err != nil {
-				h.shared.log.add("unread", j.url, "%s", reason(err, allowFeeds))
+				h.log.add("unread", j.url, "%s", reason(err, allowFeeds))
 			}
 			return pingResult{nobody: true}, err
 		}
@@ -231,9 +231,9 @@ func (h *feedReader) ping(ctx context.Context, j job) (pingResult, error) {
 // readFor reads a feed, or waits for another reading that can be used. The reading
 // continues after ctx ends.
 func (h *feedReader) readFor(ctx context.Context, hash string, j job, ping bool) (*reading, error) {
-	old := h.shared.readings.newest(hash)
+	old := h.readings.newest(hash)
 	answer := make(chan *reading, 1)
-	h.shared.background.working.Go(func() { answer <- h.readInTurn(hash, j, ping, old) })
+	h.background.working.Go(func() { answer <- h.readInTurn(hash, j, ping, old) })
 	select {
 	case r := <-answer:
 		return r, nil
@@ -249,23 +249,23 @@ const errTooBusy = rsscloud.Sentence("This hub is too busy just now; try again l
 // reading than old that can be used. Each caller has a limit of its own, so a caller with
 // many feeds does not delay others.
 func (h *feedReader) readInTurn(hash string, j job, ping bool, old *reading) *reading {
-	ctx, cancel := context.WithTimeout(h.shared.background.ctx, h.wait)
+	ctx, cancel := context.WithTimeout(h.background.ctx, h.wait)
 	defer cancel()
 	for {
-		if r := h.shared.readings.join(hash, ping, old); r != nil {
+		if r := h.readings.join(hash, ping, old); r != nil {
 			<-r.done
 			if !ping || r.ping && r != old && r.tries <= j.tries {
 				return r
 			}
 			old = r
 		}
-		place, err := h.shared.limits[reads].Acquire(ctx, j.caller)
+		place, err := h.limits[reads].Acquire(ctx, j.caller)
 		if err != nil {
 			r := &reading{err: errTooBusy}
 			h.unreadFor(hash, j, ping, r)
 			return r
 		}
-		if r := h.shared.readings.begin(hash, ping, old, j.tries); r != nil {
+		if r := h.readings.begin(hash, ping, old, j.tries); r != nil {
 			h.readNow(hash, j, r)
 			place.Release()
 			return r
@@ -277,16 +277,16 @@ func (h *feedReader) readInTurn(hash string, j job, ping bool, old *reading) *re
 // readNow reads a feed, and ends the reading.
 func (h *feedReader) readNow(hash string, j job, r *reading) {
 	r.err = errTooBusy
-	requested := h.shared.withinBudget(hash, j.url)
+	requested := h.withinBudget(hash, j.url)
 	if requested {
-		if r.doc, r.err = h.shared.get(j.url); r.err == nil {
+		if r.doc, r.err = h.get(j.url); r.err == nil {
 			if r.result, r.result.err = h.compare(hash, j.url, r); r.result.err != nil {
-				r.result.err = h.shared.failing(r.result.err)
+				r.result.err = h.failing(r.result.err)
 			}
 		}
 	}
 	h.unreadFor(hash, j, r.ping, r)
-	h.shared.readings.end(hash, r, requested)
+	h.readings.end(hash, r, requested)
 }
 
 // compare notifies the subscribers if the document has changed. The state of a feed is
@@ -296,26 +296,26 @@ func (h *feedReader) compare(hash, feedURL string, r *reading) (pingResult, erro
 	r.doc.body = nil
 	// Only a ping may record a change. If a subscriber's request recorded it, the next ping
 	// would find nothing changed.
-	if !r.ping || !h.shared.states.subscribedTo(hash) {
+	if !r.ping || !h.states.subscribedTo(hash) {
 		return pingResult{nobody: true}, nil
 	}
-	was, err := h.shared.currentState(hash)
+	was, err := h.currentState(hash)
 	if err != nil {
 		return pingResult{}, err
 	}
 	if was.Digest == doc.digest && was.Length == doc.length {
 		return pingResult{}, nil
 	}
-	return h.shared.notifier.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: doc.digest,
+	return h.notifier.publish(hash, feedState{URL: cmp.Or(was.URL, feedURL), Digest: doc.digest,
 		Length:  doc.length,
-		Changed: h.shared.now()}, &doc)
+		Changed: h.now()}, &doc)
 }
 
 // unreadFor handles a ping whose feed could not be read, or whose jobs could not be
 // written: it logs that, and schedules another reading.
 func (h *feedReader) unreadFor(hash string, j job, ping bool, r *reading) {
 	failed := cmp.Or(r.result.err, r.err)
-	if !ping || failed == nil || h.shared.background.ctx.Err() != nil {
+	if !ping || failed == nil || h.background.ctx.Err() != nil {
 		return
 	}
 	again, err := h.again(hash, j, failed)
@@ -324,10 +324,10 @@ func (h *feedReader) unreadFor(hash string, j job, ping bool, r *reading) {
 	switch {
 	case r.result.again > 0:
 		text += "; it is read again in " + roundUp(r.result.again).String()
-	case h.shared.states.subscribedTo(hash):
+	case h.states.subscribedTo(hash):
 		text += "; it is not read again before the next ping"
 	}
-	h.shared.log.add("unread", j.url, "%s", text)
+	h.log.add("unread", j.url, "%s", text)
 }
 
 // again adds a job to read a feed again after an error. It returns the time until then; 0
@@ -337,7 +337,7 @@ func (h *feedReader) again(hash string, j job, err error) (time.Duration, error)
 	wait := readLater
 	private := (*httpmsg.PrivateError)(nil)
 	switch {
-	case !h.shared.states.subscribedTo(hash), errors.As(err, &private):
+	case !h.states.subscribedTo(hash), errors.As(err, &private):
 		return 0, nil
 	case errors.As(err, new(rsscloud.Sentence)): // the hub was too busy or could not write, so this is not counted
 	default:
@@ -346,7 +346,7 @@ func (h *feedReader) again(hash string, j job, err error) (time.Duration, error)
 		}
 		wait = retrySteps.Wait(j.tries, 0, 0)
 	}
-	return h.shared.postpone(hash, j, max(wait, h.shared.readings.pauseLeft(hash)))
+	return h.postpone(hash, j, max(wait, h.readings.pauseLeft(hash)))
 }
 
 // postpone adds a job to read a feed, or makes it due earlier. It returns the time until it
@@ -378,14 +378,14 @@ func (h *shared) logUnchanged(feedURL string, t pingResult) {
 
 // pingLate does the job of a ping that waited.
 func (h *feedReader) pingLate(hash string, j *job) {
-	t, err := h.ping(h.shared.background.ctx, *j)
-	if err != nil && h.shared.background.ctx.Err() != nil {
+	t, err := h.ping(h.background.ctx, *j)
+	if err != nil && h.background.ctx.Err() != nil {
 		return // the next hub continues
 	}
 	if err == nil && !t.changed {
-		h.shared.logUnchanged(j.url, t)
+		h.logUnchanged(j.url, t)
 	}
-	h.shared.jobs.hasRead(hash, j)
+	h.jobs.hasRead(hash, j)
 }
 
 // get reads the document of a feed. A feed that is stored here is read from the disk.
@@ -462,7 +462,7 @@ func (r *reading) remembered(now time.Time) error {
 func (h *feedReader) unread(what, feedURL string, err error) error {
 	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
 	old := (*rememberedError)(nil)
-	if remaining := h.shared.readings.pauseLeft(hashOf(feedURL)); remaining > 0 {
+	if remaining := h.readings.pauseLeft(hashOf(feedURL)); remaining > 0 {
 		text += fmt.Sprintf(" Its server asked for a pause; it is read again in %s.", roundUp(remaining))
 	} else if errors.As(err, &old) {
 		text += fmt.Sprintf(" It failed a moment ago; it is read again in %s.", roundUp(old.remaining))

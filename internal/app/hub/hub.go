@@ -99,7 +99,7 @@ const (
 
 // Hub is a hub. [Hub.ServeHTTP] serves it while [Hub.Run] runs.
 type Hub struct {
-	shared   *shared
+	*shared
 	users    *users        // nil if no feeds are stored here
 	pingWait time.Duration // how long a ping waits for the notifications
 	proxied  sync.Once     // limits the warning about an untrusted proxy
@@ -118,8 +118,8 @@ type shared struct {
 	limits limits
 	budget budget
 	jobs   *jobs
-	// recording is held while a document is added to the table and recorded, so that an
-	// older one is never recorded after a newer one.
+	// recording is held while a document is recorded, so that an older one is never recorded
+	// after a newer one.
 	recording sync.Mutex
 	readings  readings
 	counts    counts
@@ -194,33 +194,33 @@ func New(o Options, report httpserver.Reporter) (*Hub, error) {
 	h.reader = feedReader{h, readWait}
 	h.notifier = notifier{h, fetch.NewClient(o.Callbacks), semaphore.NewWeighted(heldMost)}
 	h.background.ctx, h.background.stop = context.WithCancel(context.Background())
-	for hash, f := range h.jobs.documents() {
-		h.record(hash, f) // not recorded before a kill
+	for _, hash := range h.jobs.unrecorded() {
+		h.record(hash) // not recorded before a kill
 	}
 	return &Hub{shared: h, users: u, pingWait: waitMost}, nil
 }
 
 // Close stops the work in the background and waits for its end. The next hub continues it.
 func (h *Hub) Close() {
-	h.shared.background.stop()
-	h.shared.background.working.Wait()
-	h.shared.feeds.Close()
-	h.shared.notifier.callbacks.Close()
-	h.shared.jobs.close()
-	h.shared.log.Close()
+	h.background.stop()
+	h.background.working.Wait()
+	h.feeds.Close()
+	h.notifier.callbacks.Close()
+	h.jobs.close()
+	h.log.Close()
 }
 
 // Run continues the work of an earlier hub, begins jobs when they are due, and removes
 // ended subscriptions at each full hour. It returns nil when ctx ends.
 func (h *Hub) Run(ctx context.Context) error {
-	h.shared.hurry()
-	h.shared.background.working.Go(func() { h.sweep(false) })
-	if h.shared.opts.Ready != nil {
-		h.shared.opts.Ready()
+	h.hurry()
+	h.background.working.Go(func() { h.sweep(false) })
+	if h.opts.Ready != nil {
+		h.opts.Ready()
 	}
 	var top time.Time
 	for {
-		next, now := h.shared.due(), h.shared.now()
+		next, now := h.due(), h.now()
 		switch untilSweep := top.Sub(now); {
 		case untilSweep <= 0 && !top.IsZero():
 			h.sweep(true)
@@ -237,7 +237,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case <-h.shared.background.wake:
+		case <-h.background.wake:
 			timer.Stop()
 		case <-timer.C:
 		}
@@ -251,7 +251,7 @@ func (h *shared) due() time.Time {
 		h.background.working.Go(func() { h.reader.pingLate(hash, j) })
 	}
 	for _, hash := range w.records {
-		h.background.working.Go(func() { h.recordAgain(hash) })
+		h.background.working.Go(func() { h.record(hash) })
 	}
 	for _, p := range w.rounds {
 		h.background.working.Go(func() { h.notifier.notifyRound(p) })
@@ -267,31 +267,18 @@ func (h *shared) currentState(hash string) (feedState, error) {
 	return h.states.readFeed(hash)
 }
 
-// record writes the state of a feed to its file, after its subscribers were added to the
-// table. If that fails, the table keeps the document, and it is recorded later. The caller
-// holds recording, except New.
-func (h *shared) record(hash string, f feedState) {
-	if err := h.states.writeFeed(hash, f); err != nil {
-		h.report.Warn("%v", err)
-		h.jobs.notRecorded(hash, h.now())
-		return
-	}
-	h.jobs.hasRecorded(hash)
-}
-
-// recordAgain records the document of a feed that the disk refused before.
-func (h *shared) recordAgain(hash string) {
+// record writes the newest document of a feed to its file, after its subscribers were added to the
+// table. If that fails, the table keeps the document, and it is recorded later.
+func (h *shared) record(hash string) {
 	h.recording.Lock()
 	defer h.recording.Unlock()
-	f := h.jobs.document(hash)
-	if f == nil {
-		return // a newer one was recorded meanwhile
+	if f := h.jobs.document(hash); f != nil {
+		err := h.states.writeFeed(hash, *f)
+		if err != nil {
+			h.report.Warn("%v", err)
+		}
+		h.jobs.recorded(hash, f, err, h.now())
 	}
-	if err := h.states.writeFeed(hash, *f); err != nil {
-		h.report.Warn("%v", err)
-		return
-	}
-	h.jobs.hasRecorded(hash)
 }
 
 // joining is called before a feed is read for a new subscription. The caller calls left
@@ -322,19 +309,18 @@ func (h *shared) poke() {
 func (h *Hub) sweep(clean bool) {
 	if clean {
 		// Modification times are by the real clock.
-		atomicfile.SweepTree(h.shared.states.dir, time.Now())
+		atomicfile.SweepTree(h.states.dir, time.Now())
 	}
-	s, err := h.shared.states.sweep(clean, h.shared.now, func() bool { return h.shared.background.ctx.Err() != nil },
-		h.shared.report.Warn)
+	s, err := h.states.sweep(clean, h.now, func() bool { return h.background.ctx.Err() != nil }, h.report.Warn)
 	if err != nil {
-		h.shared.report.Warn("%v", err)
+		h.report.Warn("%v", err)
 	}
-	if err != nil || h.shared.background.ctx.Err() != nil {
+	if err != nil || h.background.ctx.Err() != nil {
 		return
 	}
-	h.shared.counts.set(s)
+	h.counts.set(s)
 	if s.Expired+s.Failed > 0 {
-		h.shared.log.add("swept", "", "%d expired, %d failed, %d left", s.Expired, s.Failed, s.Kept)
+		h.log.add("swept", "", "%d expired, %d failed, %d left", s.Expired, s.Failed, s.Kept)
 	}
 }
 
@@ -388,12 +374,12 @@ func (c *counts) checkLimit(caller string) error {
 // caller returns the address of the caller of a request, and a name for its limits: an IPv4
 // address or an IPv6 /64 network.
 func (h *Hub) caller(r *http.Request) (netip.Addr, string) {
-	addr := httpserver.Peer(r, h.shared.opts.TrustedProxies)
+	addr := httpserver.Peer(r, h.opts.TrustedProxies)
 	// A private address that sends X-Forwarded-For is probably the user's own proxy. Unless
 	// it is trusted, all callers share one limit.
 	if r.Header.Get("X-Forwarded-For") != "" && fetch.Private(addr) && addr == httpserver.Peer(r, nil) {
 		h.proxied.Do(func() {
-			h.shared.report.Warn("%s sends X-Forwarded-For, but is not trusted; if it is your proxy, use --trusted-proxy %[1]s", addr)
+			h.report.Warn("%s sends X-Forwarded-For, but is not trusted; if it is your proxy, use --trusted-proxy %[1]s", addr)
 		})
 	}
 	return addr, network(addr)
@@ -416,14 +402,14 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case handler != nil:
 		header.Set("Allow", "POST")
 		text := "only POST; a form to try it is at /"
-		if h.shared.opts.NoPage {
+		if h.opts.NoPage {
 			text = "only POST"
 		}
 		http.Error(w, text, http.StatusMethodNotAllowed)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		header.Set("Allow", "GET, HEAD")
 		http.Error(w, "only GET", http.StatusMethodNotAllowed)
-	case path == "" && !h.shared.opts.NoPage:
+	case path == "" && !h.opts.NoPage:
 		h.page(w, r)
 	case strings.HasPrefix(path, savedPath):
 		h.saved(w, r)
@@ -442,10 +428,10 @@ func (h *Hub) calls() map[string]http.HandlerFunc {
 
 // base returns the path of the public URL, without a final slash; "" for none.
 func (h *Hub) base() string {
-	if h.shared.opts.Public == nil {
+	if h.opts.Public == nil {
 		return ""
 	}
-	if p := strings.Trim(h.shared.opts.Public.Path, "/"); p != "" {
+	if p := strings.Trim(h.opts.Public.Path, "/"); p != "" {
 		return "/" + p
 	}
 	return ""

@@ -337,17 +337,16 @@ func (j *jobs) hasRead(hash string, a *job) {
 	}
 }
 
-// documents returns the documents to record, by feed.
-func (j *jobs) documents() map[string]feedState {
+// unrecorded returns the feeds with a document to record.
+func (j *jobs) unrecorded() (hashes []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	all := map[string]feedState{}
 	for hash, f := range j.feeds {
 		if f.newest != nil {
-			all[hash] = *f.newest
+			hashes = append(hashes, hash)
 		}
 	}
-	return all
+	return hashes
 }
 
 // document returns the document of a feed to record; nil for none.
@@ -360,24 +359,19 @@ func (j *jobs) document(hash string) *feedState {
 	return nil
 }
 
-// notRecorded schedules the next attempt to record a document, after the first has failed.
-func (j *jobs) notRecorded(hash string, now time.Time) {
+// recorded ends the job to record a document, unless err is not nil, or there is a newer document.
+func (j *jobs) recorded(hash string, doc *feedState, err error, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if f := j.feeds[hash]; f != nil && f.newest != nil {
-		f.record = job{}
-		f.record.retry(now)
-	}
-}
-
-// hasRecorded ends the job to record a document.
-func (j *jobs) hasRecorded(hash string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if f := j.feeds[hash]; f != nil && f.newest != nil {
+	f := j.feeds[hash]
+	switch {
+	case f == nil || f.newest != doc:
+	case err == nil:
 		f.newest, f.record = nil, job{}
 		_ = j.write(hash+"\t"+docKey+"\n", false)
 		j.forget(hash)
+	case f.record.tries == 0:
+		f.record.retry(now) // later attempts are counted when they begin
 	}
 }
 
@@ -412,9 +406,9 @@ func (j *jobs) update(hash string, doc feedState, keys []string, c *heldContent,
 		}
 	}
 	older, f.content = f.content, c
-	f.newest = &doc
+	f.newest, f.record = &doc, job{}
 	f.version++
-	f.fresh = true
+	f.fresh = f.fresh || len(keys) > 0
 	return older, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -113,10 +114,8 @@ func (l *logbook) add(what, feed, format string, args ...any) {
 func (l *logbook) Recent() []event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]event, 0, len(l.recent))
-	for i := len(l.recent) - 1; i >= 0; i-- {
-		out = append(out, l.recent[i])
-	}
+	out := slices.Clone(l.recent)
+	slices.Reverse(out)
 	return out
 }
 

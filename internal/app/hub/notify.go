@@ -31,7 +31,7 @@ type heldContent struct {
 
 // notifier notifies subscribers.
 type notifier struct {
-	shared    *shared
+	*shared
 	callbacks *fetch.Client
 	held      *semaphore.Weighted // memory for content, in bytes
 }
@@ -42,8 +42,8 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 	var keys []string
 	// A subscription that is stored meanwhile would neither be listed nor find the update
 	// recorded, see keepSubscription.
-	err := h.shared.states.locked(hash, true, func() error {
-		all, err := h.shared.states.keys(hash)
+	err := h.states.locked(hash, true, func() error {
+		all, err := h.states.keys(hash)
 		if err != nil {
 			return err
 		}
@@ -57,10 +57,10 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 	if err != nil {
 		return t, err
 	}
-	h.shared.log.add("updated", f.URL, "%s", humanize.Count(len(keys), "subscriber"))
-	h.shared.hurry()
+	h.log.add("updated", f.URL, "%s", humanize.Count(len(keys), "subscriber"))
+	h.hurry()
 	t.subscribers = len(keys)
-	if p := h.shared.jobs.running(hash); p != nil {
+	if p := h.jobs.running(hash); p != nil {
 		t.done = p.done
 	}
 	return t, nil
@@ -68,18 +68,14 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 
 // update adds a job for each subscriber, and records the document.
 func (h *notifier) update(hash string, f feedState, list []subscription, keys []string, doc *document) error {
-	h.shared.recording.Lock()
-	defer h.shared.recording.Unlock()
-	if len(keys) > 0 {
-		c := h.hold(list, doc)
-		older, err := h.shared.jobs.update(hash, f, keys, c, h.shared.now())
-		if err != nil {
-			h.release(c)
-			return err
-		}
-		h.release(older)
+	c := h.hold(list, doc)
+	older, err := h.jobs.update(hash, f, keys, c, h.now())
+	if err != nil {
+		h.release(c)
+		return err
 	}
-	h.shared.record(hash, f)
+	h.release(older)
+	h.record(hash)
 	return nil
 }
 
@@ -90,8 +86,7 @@ func wantsContent(list []subscription) bool {
 
 // contentOf returns a document for distribution that holds n bytes of memory.
 func (h *notifier) contentOf(doc *document, n int64) *heldContent {
-	return &heldContent{websub.Content{Hub: h.shared.public("/websub"), Type: cmp.Or(doc.kind,
-		"application/octet-stream"),
+	return &heldContent{websub.Content{Hub: h.public("/websub"), Type: cmp.Or(doc.kind, "application/octet-stream"),
 		Body: doc.body}, n}
 }
 
@@ -108,14 +103,14 @@ func (h *notifier) hold(list []subscription, doc *document) *heldContent {
 // contentAgain reads the document of a feed again. Until it is read, it holds memory for
 // the largest possible feed.
 func (h *notifier) contentAgain(feedURL string) (*heldContent, error) {
-	most := min(h.shared.opts.Feeds.MaxBytes, heldMost)
+	most := min(h.opts.Feeds.MaxBytes, heldMost)
 	if most <= 0 {
 		most = heldMost
 	}
-	if err := h.held.Acquire(h.shared.background.ctx, most); err != nil {
+	if err := h.held.Acquire(h.background.ctx, most); err != nil {
 		return nil, err
 	}
-	doc, err := h.shared.get(feedURL)
+	doc, err := h.get(feedURL)
 	if err != nil {
 		h.held.Release(most)
 		return nil, err
@@ -136,19 +131,19 @@ func (h *notifier) release(c *heldContent) {
 func (h *notifier) notifyRound(p *round) {
 	defer close(p.done)
 	list, c := h.ready(p), p.content
-	if f, _ := h.shared.currentState(p.hash); f.URL != "" {
+	if f, _ := h.currentState(p.hash); f.URL != "" {
 		p.feed = f.URL
 	} else if len(list) > 0 {
 		p.feed = list[0].Feed // the file of the feed was removed, or cannot be read
 	}
 	read := c == nil && wantsContent(list)
 	if read || !p.fresh {
-		h.shared.log.add("resumed", p.feed, "%s", humanize.Count(len(list), "subscriber"))
+		h.log.add("resumed", p.feed, "%s", humanize.Count(len(list), "subscriber"))
 	}
 	if read {
 		var err error
-		if c, err = h.contentAgain(p.feed); err != nil && h.shared.background.ctx.Err() == nil {
-			h.shared.log.add("unread", p.feed, "%s", reason(err, allowFeeds))
+		if c, err = h.contentAgain(p.feed); err != nil && h.background.ctx.Err() == nil {
+			h.log.add("unread", p.feed, "%s", reason(err, allowFeeds))
 			list = slices.DeleteFunc(list, func(s subscription) bool {
 				if s.Protocol == WebSub {
 					h.countUnread(p, s.key())
@@ -157,20 +152,20 @@ func (h *notifier) notifyRound(p *round) {
 			})
 		}
 	}
-	if h.shared.background.ctx.Err() == nil {
+	if h.background.ctx.Err() == nil {
 		h.notifyAll(p, list, c)
 	}
 	h.release(c)
-	if h.shared.background.ctx.Err() == nil {
+	if h.background.ctx.Err() == nil {
 		h.conclude(p)
 	}
 }
 
 // notifiable calls [states.notifiable], and warns of subscriptions that cannot be read.
 func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread []string) {
-	list, unread, err := h.shared.states.notifiable(hash, keys, h.shared.now())
+	list, unread, err := h.states.notifiable(hash, keys, h.now())
 	if len(unread) > 0 {
-		h.shared.report.Warn("%s cannot be read, and will be notified later: %v", humanize.Count(len(unread), "subscription"),
+		h.report.Warn("%s cannot be read, and will be notified later: %v", humanize.Count(len(unread), "subscription"),
 			err)
 	}
 	return list, unread
@@ -178,8 +173,8 @@ func (h *notifier) notifiable(hash string, keys []string) (list []subscription, 
 
 // countUnread counts a failed attempt, because the feed or the subscription cannot be read.
 func (h *notifier) countUnread(p *round, key string) {
-	if h.shared.jobs.take(p, key, h.shared.now()) {
-		h.shared.jobs.failed(p, key, h.shared.now(), time.Time{}, true)
+	if h.jobs.take(p, key, h.now()) {
+		h.jobs.failed(p, key, h.now(), time.Time{}, true)
 	}
 }
 
@@ -197,14 +192,14 @@ func (h *notifier) ready(p *round) []subscription {
 	}
 	for _, key := range p.keys {
 		if !there[key] {
-			h.shared.jobs.hasNotified(p, key)
+			h.jobs.hasNotified(p, key)
 		}
 	}
-	now := h.shared.now()
+	now := h.now()
 	return slices.DeleteFunc(list, func(s subscription) bool {
 		until, busy := s.busy(now)
 		if busy {
-			h.shared.jobs.postpone(p, s.key(), until)
+			h.jobs.postpone(p, s.key(), until)
 		}
 		return busy
 	})
@@ -223,7 +218,7 @@ func (h *notifier) notifyAll(p *round, list []subscription, c *heldContent) {
 	for host, queue := range queues {
 		all.Go(func() {
 			for _, s := range queue {
-				place, err := h.shared.limits[calling].Acquire(h.shared.background.ctx, host)
+				place, err := h.limits[calling].Acquire(h.background.ctx, host)
 				if err != nil {
 					return // the next hub continues
 				}
@@ -239,42 +234,40 @@ func (h *notifier) notifyAll(p *round, list []subscription, c *heldContent) {
 
 // conclude ends a round, and logs the result.
 func (h *notifier) conclude(p *round) {
-	retryCount, next := h.shared.jobs.end(p, h.shared.now())
+	retryCount, next := h.jobs.end(p, h.now())
 	for _, key := range p.struck {
-		_, is, _, err := h.shared.states.apply(p.hash, key, struck{}, h.shared.now())
+		_, is, _, err := h.states.apply(p.hash, key, struck{}, h.now())
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
 		case err != nil:
-			h.shared.report.Warn("a failure of a subscriber is not counted: %v", err)
+			h.report.Warn("a failure of a subscriber is not counted: %v", err)
 		case is.givenUp():
-			h.shared.log.add("given-up", p.feed, "%s, until it registers again", hostOf(is.Callback))
+			h.log.add("given-up", p.feed, "%s, until it registers again", hostOf(is.Callback))
 		}
 	}
 	if p.missed > 0 {
-		h.shared.log.add("missed", p.feed, "%s not reached, and not tried again", humanize.Count(p.missed,
-			"subscriber"))
+		h.log.add("missed", p.feed, "%s not reached, and not tried again", humanize.Count(p.missed, "subscriber"))
 	}
 	if retryCount > 0 {
-		h.shared.log.add("later", p.feed, "%s not reached, and tried again in %s", humanize.Count(retryCount,
-			"subscriber"),
-			next.Sub(h.shared.now()))
+		h.log.add("later", p.feed, "%s not reached, and tried again in %s", humanize.Count(retryCount, "subscriber"),
+			next.Sub(h.now()))
 	}
-	h.shared.hurry()
+	h.hurry()
 }
 
 // notify makes an attempt at one subscriber, and records the result.
 func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limiter.Place) {
-	if !h.shared.jobs.take(p, s.key(), h.shared.now()) {
+	if !h.jobs.take(p, s.key(), h.now()) {
 		return
 	}
 	// The subscription may have ended since the round began, or have a new secret.
 	list, unread := h.notifiable(p.hash, []string{s.key()})
 	switch {
 	case len(unread) > 0:
-		h.shared.jobs.failed(p, s.key(), h.shared.now(), time.Time{}, true)
+		h.jobs.failed(p, s.key(), h.now(), time.Time{}, true)
 		return
 	case len(list) == 0:
-		h.shared.jobs.hasNotified(p, s.key())
+		h.jobs.hasNotified(p, s.key())
 		return
 	}
 	s = &list[0]
@@ -283,11 +276,11 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 	if s.Protocol == WebSub {
 		document := c.Content
 		document.Topic = s.Feed
-		gone, err = websub.Deliver(h.shared.background.ctx, h.callbacks, s.Callback, s.Secret, document)
+		gone, err = websub.Deliver(h.background.ctx, h.callbacks, s.Callback, s.Secret, document)
 	} else {
-		err = rsscloud.Notify(h.shared.background.ctx, h.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, false)
+		err = rsscloud.Notify(h.background.ctx, h.callbacks, s.Callback, s.Protocol, s.Procedure, s.Feed, false)
 	}
-	if h.shared.background.ctx.Err() != nil {
+	if h.background.ctx.Err() != nil {
 		return // the next hub continues
 	}
 	var event any = delivered{slow: place.Slow()}
@@ -297,33 +290,33 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 	case err != nil:
 		text := reason(err, allowCallbacks)
 		event = failed{text: text, after: httpmsg.Pause(err), slow: place.Slow()}
-		h.shared.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), text)
+		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), text)
 	}
 	var is subscription
-	if _, do := s.on(event, h.shared.now()); do != keep {
+	if _, do := s.on(event, h.now()); do != keep {
 		is = h.recordResult(p.hash, s, event)
 	}
 	if err != nil && !gone {
-		h.shared.jobs.failed(p, s.key(), h.shared.now(), is.After, false)
+		h.jobs.failed(p, s.key(), h.now(), is.After, false)
 		return
 	}
 	if p.few {
-		h.shared.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
+		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
 	}
-	h.shared.jobs.hasNotified(p, s.key())
+	h.jobs.hasNotified(p, s.key())
 }
 
 // recordResult applies the result of a notification to the subscription's file, and returns the
 // subscription after it. If the file cannot be written, the notification still counts, because
 // sending it again would not help.
 func (h *notifier) recordResult(hash string, s *subscription, event any) subscription {
-	_, is, do, err := h.shared.states.apply(hash, s.key(), event, h.shared.now())
+	_, is, do, err := h.states.apply(hash, s.key(), event, h.now())
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
 	case err != nil:
-		h.shared.report.Warn("%s: the result of a notification is not recorded: %v", s.Feed, err)
+		h.report.Warn("%s: the result of a notification is not recorded: %v", s.Feed, err)
 	case do == remove:
-		h.shared.counts.add(s.Caller, -1)
+		h.counts.add(s.Caller, -1)
 	}
 	return is
 }

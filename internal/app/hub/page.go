@@ -79,10 +79,10 @@ func (h *Hub) shown(e event) (p pageEvent, ok bool) {
 		return p, false
 	}
 	bare, _, cut := strings.Cut(e.Feed, "?")
-	own := h.shared.opts.Public != nil && strings.HasPrefix(e.Feed, h.shared.public(savedPath))
+	own := h.opts.Public != nil && strings.HasPrefix(e.Feed, h.public(savedPath))
 	switch {
 	case own:
-		p.Feed = h.shared.public(savedPath) + "…"
+		p.Feed = h.public(savedPath) + "…"
 	case cut:
 		p.Feed = bare + "?…"
 	case feedurl.IsHTTP(e.Feed):
@@ -100,18 +100,18 @@ func (h *Hub) frame(title string) frame {
 // registration. It has no JavaScript.
 func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
 	d := pageData{frame: h.frame("rssCloud and WebSub hub")}
-	if h.shared.opts.Public != nil {
-		d.Public = h.shared.public("")
-		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.shared.opts.Public.Hostname(),
-			feedurl.Port(h.shared.opts.Public),
+	if h.opts.Public != nil {
+		d.Public = h.public("")
+		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(),
+			feedurl.Port(h.opts.Public),
 			h.base()+"/rsscloud/pleaseNotify"
-		if d.Cloud.Protocol = rsscloud.HTTPPost; h.shared.opts.Public.Scheme == "https" && d.Cloud.Port != "443" {
+		if d.Cloud.Protocol = rsscloud.HTTPPost; h.opts.Public.Scheme == "https" && d.Cloud.Port != "443" {
 			d.Cloud.Protocol = rsscloud.HTTPSPost
 		}
 	}
-	d.Subscriptions = h.shared.counts.get()
+	d.Subscriptions = h.counts.get()
 	updatedFeeds := map[string]bool{}
-	for _, e := range h.shared.log.Recent() {
+	for _, e := range h.log.Recent() {
 		p, ok := h.shown(e)
 		if !ok {
 			continue

@@ -66,7 +66,7 @@ func (w *world) onDisk() *jobs {
 // journals counts the feeds with subscribers that wait for a notification, and the files
 // for them that an earlier version left.
 func (w *world) journals() int {
-	list, _ := names(filepath.Join(w.opts.State, "pending"))
+	list, _ := os.ReadDir(filepath.Join(w.opts.State, "pending"))
 	n := len(list)
 	for _, f := range w.onDisk().feeds {
 		if len(f.pending) > 0 {

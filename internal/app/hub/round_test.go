@@ -24,7 +24,7 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 		if _, err := j.update(hash, feedState{}, []string{key}, nil, now); err != nil {
 			t.Fatal(err)
 		}
-		j.hasRecorded(hash)
+		j.recorded(hash, j.document(hash), nil, now)
 	}
 	begin := func() *round {
 		passes := j.begin(now, time.Hour, nil).rounds
@@ -64,7 +64,7 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 	if _, err := j.update(hash, feedState{}, keys, nil, now); err != nil {
 		t.Fatal(err)
 	}
-	j.hasRecorded(hash)
+	j.recorded(hash, j.document(hash), nil, now)
 	j.compact = 2000
 	for range len(retrySteps.Steps) {
 		work := j.begin(now, time.Hour, nil)
@@ -124,7 +124,7 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 	if _, err := j.update(hash, feedState{}, keys, nil, now); err != nil {
 		t.Fatal(err)
 	}
-	j.hasRecorded(hash)
+	j.recorded(hash, j.document(hash), nil, now)
 	passes := j.begin(now, time.Hour, nil).rounds
 	whole := j.log
 	var err error

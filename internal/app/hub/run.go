@@ -62,7 +62,7 @@ func Serve(ctx context.Context, o ServeOptions, s *cmdline.Streams) error {
 	}
 	defer h.Close()
 	if o.Verbose {
-		h.shared.log.reporter = s.Report
+		h.log.reporter = s.Report
 		for _, addr := range door.Addrs() {
 			s.Report.Info("listening on %s", addr)
 		}

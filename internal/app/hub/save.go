@@ -65,7 +65,8 @@ func parseUsers(path string, data []byte) (map[string]string, error) {
 		}
 		name, hash, _ := strings.Cut(line, ":")
 		if !passwords.IsHash(hash) || !userName().MatchString(name) {
-			return nil, fmt.Errorf("%s:%d: expected NAME:HASH with a bcrypt hash, as \"htpasswd -B\" writes it", path, n)
+			return nil, fmt.Errorf("%s:%d: expected NAME:HASH with a bcrypt hash, as \"htpasswd -B\" writes it", path,
+				n)
 		}
 		hashes[name] = hash
 	}
@@ -110,30 +111,30 @@ func (h *Hub) save(r *http.Request, params []rsscloud.Value) (string, error) {
 	addr, caller := h.caller(r)
 	if err := h.users.check(r.Context(), name, params[1].Exact, addr); err != nil {
 		// Do not log the name: it may be the password, in the wrong parameter.
-		h.shared.log.add("refused", "", "saveRss by %s", caller)
+		h.log.add("refused", "", "saveRss by %s", caller)
 		if _, err := os.Stat(h.users.hashes.Path); err != nil {
-			return "", h.shared.failing(err)
+			return "", h.failing(err)
 		}
 		return "", err
 	}
-	if len(document) > h.shared.opts.MaxSave {
-		return "", rsscloud.Sayf("The feed has more than %s.", humanize.Bytes(int64(h.shared.opts.MaxSave)))
+	if len(document) > h.opts.MaxSave {
+		return "", rsscloud.Sayf("The feed has more than %s.", humanize.Bytes(int64(h.opts.MaxSave)))
 	}
 	if err := wellFormed(document); err != nil {
 		return "", err
 	}
-	dir := filepath.Join(h.shared.states.dir, "saved", name)
+	dir := filepath.Join(h.states.dir, "saved", name)
 	if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
-		return "", h.shared.failing(err)
+		return "", h.failing(err)
 	}
 	if !params[2].Binary {
 		document = append(document, '\n')
 	}
 	if err := atomicfile.Write(filepath.Join(dir, savedName), document); err != nil {
-		return "", h.shared.failing(err)
+		return "", h.failing(err)
 	}
-	where := h.shared.public(savedPath + url.PathEscape(name) + "/" + savedName)
-	h.shared.log.add("saved", where, "%s", humanize.Bytes(int64(len(document))))
+	where := h.public(savedPath + url.PathEscape(name) + "/" + savedName)
+	h.log.add("saved", where, "%s", humanize.Bytes(int64(len(document))))
 	_, _ = h.pinged(r, where) // the feed is stored, even if nobody can be notified
 	return where, nil
 }
@@ -262,12 +263,12 @@ func (h *shared) savedBy(rest string) (string, bool) {
 // saved serves a stored feed.
 func (h *Hub) saved(w http.ResponseWriter, r *http.Request) {
 	_, rest, _ := strings.Cut(r.URL.Path, savedPath)
-	path, ok := h.shared.savedBy(rest)
+	path, ok := h.savedBy(rest)
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	data, err := atomicfile.Read(path, int64(h.shared.opts.MaxSave)+1)
+	data, err := atomicfile.Read(path, int64(h.opts.MaxSave)+1)
 	fi, serr := os.Stat(path)
 	if err != nil || serr != nil {
 		http.NotFound(w, r)
@@ -277,9 +278,9 @@ func (h *Hub) saved(w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Type", kindOf(data))
 	head.Set("Cache-Control", "no-cache")
 	head.Set("ETag", `"`+digestOf(data)[:32]+`"`)
-	if h.shared.opts.Public != nil {
-		head.Add("Link", fmt.Sprintf(`<%s>; rel="hub"`, h.shared.public("/websub")))
-		head.Add("Link", fmt.Sprintf(`<%s>; rel="self"`, h.shared.public(savedPath+rest)))
+	if h.opts.Public != nil {
+		head.Add("Link", fmt.Sprintf(`<%s>; rel="hub"`, h.public("/websub")))
+		head.Add("Link", fmt.Sprintf(`<%s>; rel="self"`, h.public(savedPath+rest)))
 	}
 	http.ServeContent(w, r, "", fi.ModTime(), bytes.NewReader(data))
 }

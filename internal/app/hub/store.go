@@ -120,7 +120,14 @@ func (st states) readFeed(hash string) (feedState, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return feedState{v.Get("url"), v.Get("digest"), v.Int("length"), v.Time("changed")}, err
+	var f feedState
+	v.Read(f.fields())
+	return f, err
+}
+
+func (f *feedState) fields() []values.Field {
+	return []values.Field{{Name: "url", Var: &f.URL}, {Name: "digest", Var: &f.Digest},
+		{Name: "length", Var: &f.Length}, {Name: "changed", Var: &f.Changed}}
 }
 
 func (st states) writeFeed(hash string, f feedState) error {
@@ -132,10 +139,7 @@ func (st states) writeFeed(hash string, f feedState) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // the user's own lines would be lost
 	}
-	v.Set("url", f.URL)
-	v.Set("digest", f.Digest)
-	v.SetInt("length", f.Length)
-	v.SetTime("changed", f.Changed)
+	v.Write(f.fields())
 	return atomicfile.WriteUnsynced(path, v.Text())
 }
 
@@ -262,45 +266,25 @@ func (st states) locked(hash string, create bool, do func() error) error {
 
 // keys returns the keys of the subscriptions to a feed.
 func (st states) keys(hash string) ([]string, error) {
-	return names(st.subs(hash))
-}
-
-// names lists a directory without temporary files, unsorted.
-func names(dir string) ([]string, error) {
-	f, err := atomicfile.Optional(os.Open(dir))
-	if f == nil {
-		return nil, err
-	}
-	defer f.Close()
-	all, err := atomicfile.Optional(f.Readdirnames(-1)) // it may be removed after it was opened
-	n := 0
-	for _, name := range all {
-		if name[0] != '.' {
-			all[n] = name
-			n++
-		}
-	}
-	return all[:n], err
+	names, err := atomicfile.Optional(atomicfile.Names(st.subs(hash)))
+	return slices.DeleteFunc(names, func(name string) bool { return !isKey(name) }), err
 }
 
 // each calls visit for all feeds, until it returns false.
 func (st states) each(visit func(hash string) bool) error {
-	prefixes, err := names(filepath.Join(st.dir, "feeds"))
-	if err != nil {
-		return err
-	}
+	prefixes, err := atomicfile.Optional(os.ReadDir(filepath.Join(st.dir, "feeds")))
 	for _, prefix := range prefixes {
-		hashes, err := names(filepath.Join(st.dir, "feeds", prefix))
+		hashes, err := atomicfile.Optional(atomicfile.Names(filepath.Join(st.dir, "feeds", prefix.Name())))
 		if err != nil {
 			return err
 		}
 		for _, h := range hashes {
-			if len(h) == 2*sha1.Size && strings.HasPrefix(h, prefix) && !visit(h) {
+			if isKey(h) && strings.HasPrefix(h, prefix.Name()) && !visit(h) {
 				return nil
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 // swept is the result of a sweep.

@@ -4,7 +4,6 @@ import (
 	"crypto/sha1"
 	"fmt"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/lektordir/lektor/internal/files/values"
@@ -58,33 +57,28 @@ type subscription struct {
 	After time.Time
 }
 
-// get sets s from the values of its file.
-func (s *subscription) get(v *values.Values) {
-	secret, _ := url.QueryUnescape(v.Get("secret"))
-	*s = subscription{
-		Callback: v.Get("callback"), Protocol: v.Get("protocol"), Procedure: v.Get("procedure"), Secret: secret,
-		Feed: v.Get("feed"), Caller: v.Get("caller"), Since: v.Time("since"), Expires: v.Time("expires"),
-		Errors: v.Int("errors"), Failed: v.Time("failed"), Error: v.Get("error"), After: v.Time("after"),
-		Slow: v.Get("slow") != "",
+// fields returns the values of its file.
+func (s *subscription) fields() []values.Field {
+	return []values.Field{
+		{Name: "callback", Var: &s.Callback}, {Name: "protocol", Var: &s.Protocol},
+		{Name: "procedure", Var: &s.Procedure}, {Name: "secret", Var: &s.Secret}, {Name: "feed", Var: &s.Feed},
+		{Name: "caller", Var: &s.Caller}, {Name: "since", Var: &s.Since}, {Name: "expires", Var: &s.Expires},
+		{Name: "errors", Var: &s.Errors}, {Name: "failed", Var: &s.Failed}, {Name: "error", Var: &s.Error},
+		{Name: "after", Var: &s.After}, {Name: "slow", Var: &s.Slow},
 	}
 }
 
-// text returns the content of its file: v with the values of s. The secret is
-// percent-encoded, because it may contain any bytes.
-func (s *subscription) text(v *values.Values) []byte {
-	slow := ""
-	if s.Slow {
-		slow = "yes"
-	}
-	for _, pair := range [][2]string{
-		{"callback", s.Callback}, {"protocol", s.Protocol}, {"procedure", s.Procedure},
-		{"secret", url.QueryEscape(s.Secret)},
-		{"feed", s.Feed}, {"caller", s.Caller}, {"since", timeText(s.Since)}, {"expires", timeText(s.Expires)},
-		{"errors", strconv.Itoa(s.Errors)},
-		{"failed", timeText(s.Failed)}, {"error", s.Error}, {"after", timeText(s.After)}, {"slow", slow},
-	} {
-		v.Set(pair[0], pair[1])
-	}
+// get sets s from the values of its file. The secret is percent-encoded there, because it may contain any
+// bytes.
+func (s *subscription) get(v *values.Values) {
+	v.Read(s.fields())
+	s.Secret, _ = url.QueryUnescape(s.Secret)
+}
+
+// text returns the content of its file: v with the values of s.
+func (s subscription) text(v *values.Values) []byte {
+	s.Secret = url.QueryEscape(s.Secret)
+	v.Write(s.fields())
 	return v.Text()
 }
 

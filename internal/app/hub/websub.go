@@ -38,13 +38,13 @@ func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), waitMost)
 	defer cancel()
 	_, caller := h.caller(r)
-	place, err := h.shared.limits[verifying].Acquire(ctx, caller)
+	place, err := h.limits[verifying].Acquire(ctx, caller)
 	if err != nil {
 		unavailable(w, "this hub is too busy; try again later")
 		return
 	}
 	w.WriteHeader(http.StatusAccepted)
-	h.shared.background.working.Go(func() {
+	h.background.working.Go(func() {
 		defer place.Release()
 		do()
 	})
@@ -60,8 +60,8 @@ func unavailable(w http.ResponseWriter, text string) {
 // subscribed to.
 func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values) {
 	topics, err := websub.ParsePublish(form)
-	if err == nil && len(topics) > h.shared.opts.MaxURLs {
-		err = rsscloud.Sayf("One request can name %d feeds at most; divide it.", h.shared.opts.MaxURLs)
+	if err == nil && len(topics) > h.opts.MaxURLs {
+		err = rsscloud.Sayf("One request can name %d feeds at most; divide it.", h.opts.MaxURLs)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -71,15 +71,15 @@ func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values)
 	for _, t := range topics {
 		hash := hashOf(t)
 		// In this order, because a subscription is stored before it is no longer joining.
-		if !h.shared.jobs.joining(hash) && !h.shared.readsForPing(hash, t) {
-			h.shared.logUnchanged(t, pingResult{nobody: true})
-		} else if _, err := h.shared.postpone(hash, job{url: t, caller: caller},
-			h.shared.readings.gap(hash, h.shared.opts.PingGap)); err != nil {
+		if !h.jobs.joining(hash) && !h.readsForPing(hash, t) {
+			h.logUnchanged(t, pingResult{nobody: true})
+		} else if _, err := h.postpone(hash, job{url: t, caller: caller},
+			h.readings.gap(hash, h.opts.PingGap)); err != nil {
 			unavailable(w, err.Error())
 			return
 		}
 	}
-	h.shared.hurry()
+	h.hurry()
 	// PubSubHubbub required this status ("MUST return a 204"), and many publishers treat
 	// any other as a failure.
 	w.WriteHeader(http.StatusNoContent)
@@ -100,10 +100,9 @@ func (h *Hub) requested(r *http.Request, form url.Values) (func(), error) {
 	}
 	return func() {
 		if err := h.join(s, q); err != nil {
-			h.shared.log.add("refused", s.Feed, "%s: %s", hostOf(s.Callback), reason(err,
-				allowFeeds+" or "+allowCallbacks))
+			h.log.add("refused", s.Feed, "%s: %s", hostOf(s.Callback), reason(err, allowFeeds+" or "+allowCallbacks))
 		} else {
-			h.shared.log.add("subscribed", s.Feed, "%s by %s for %s", hostOf(s.Callback), WebSub, q.Lease)
+			h.log.add("subscribed", s.Feed, "%s by %s for %s", hostOf(s.Callback), WebSub, q.Lease)
 		}
 	}, nil
 }
@@ -111,17 +110,17 @@ func (h *Hub) requested(r *http.Request, form url.Values) (func(), error) {
 // join makes a subscription, if the callback confirms it. It sends a denial if the topic
 // cannot be read or a limit is reached.
 func (h *Hub) join(s subscription, q websub.Request) error {
-	ctx, cancel := context.WithTimeout(h.shared.background.ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(h.background.ctx, time.Minute)
 	defer cancel()
 	hash := hashOf(s.Feed)
-	defer h.shared.joining(hash)()
-	if _, err := h.shared.states.read(hash, s.key()); err != nil {
-		if err := h.shared.counts.checkLimit(s.Caller); err != nil {
+	defer h.joining(hash)()
+	if _, err := h.states.read(hash, s.key()); err != nil {
+		if err := h.counts.checkLimit(s.Caller); err != nil {
 			h.deny(ctx, q, err.Error())
 			return err
 		}
 	}
-	doc, err := h.shared.reader.readForSubscriber(ctx, s.Caller, s.Feed)
+	doc, err := h.reader.readForSubscriber(ctx, s.Caller, s.Feed)
 	if errors.Is(err, errTooBusy) {
 		return err // a denial would last long; the subscriber should try again
 	}
@@ -129,12 +128,12 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 		h.deny(ctx, q, "the topic cannot be read")
 		return err
 	}
-	begin := h.shared.now()
+	begin := h.now()
 	if err := h.verify(ctx, q); err != nil {
 		return err
 	}
 	// The lease is "measured from the time the verification request was made".
-	if err := h.keepSubscription(hash, s, doc, q.Lease-h.shared.now().Sub(begin)); err != nil {
+	if err := h.keepSubscription(hash, s, doc, q.Lease-h.now().Sub(begin)); err != nil {
 		h.deny(ctx, q, err.Error())
 		return err
 	}
@@ -143,9 +142,8 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 
 // verify asks the callback to confirm a request.
 func (h *Hub) verify(ctx context.Context, q websub.Request) error {
-	return h.shared.reach(ctx, q.Callback, func() error {
-		return websub.Verify(ctx, h.shared.notifier.callbacks, q,
-			challenge())
+	return h.reach(ctx, q.Callback, func() error {
+		return websub.Verify(ctx, h.notifier.callbacks, q, challenge())
 	})
 }
 
@@ -155,8 +153,8 @@ var errDenied = errors.New("denied")
 
 // deny sends a denial to the callback.
 func (h *Hub) deny(ctx context.Context, q websub.Request, text string) {
-	_ = h.shared.reach(ctx, q.Callback, func() error {
-		websub.Deny(ctx, h.shared.notifier.callbacks, q, text)
+	_ = h.reach(ctx, q.Callback, func() error {
+		websub.Deny(ctx, h.notifier.callbacks, q, text)
 		return errDenied
 	})
 }
@@ -164,18 +162,17 @@ func (h *Hub) deny(ctx context.Context, q websub.Request, text string) {
 // leave ends a subscription, if the callback confirms it. The callback is asked even if
 // there is no subscription, because the subscriber waits for the verification.
 func (h *Hub) leave(s subscription, q websub.Request) {
-	if err := h.verify(h.shared.background.ctx, q); err != nil {
-		h.shared.log.add("refused", s.Feed, "%s, end of the subscription: %s", hostOf(s.Callback), reason(err,
-			allowCallbacks))
+	if err := h.verify(h.background.ctx, q); err != nil {
+		h.log.add("refused", s.Feed, "%s, end of the subscription: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		return
 	}
-	was, _, do, err := h.shared.states.apply(hashOf(s.Feed), s.key(), unsubscribed{}, h.shared.now())
+	was, _, do, err := h.states.apply(hashOf(s.Feed), s.key(), unsubscribed{}, h.now())
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // there was no subscription
 	case err != nil:
-		h.shared.report.Warn("%v", err)
+		h.report.Warn("%v", err)
 	case do == remove:
-		h.shared.counts.add(was.Caller, -1)
-		h.shared.log.add("unsubscribed", s.Feed, "%s", hostOf(s.Callback))
+		h.counts.add(was.Caller, -1)
+		h.log.add("unsubscribed", s.Feed, "%s", hostOf(s.Callback))
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -115,31 +114,18 @@ type mover struct {
 	delivered, marked, waiting, saved int
 }
 
-// open opens the lektor-dir, and creates it if it is missing. In a dry run, it creates an empty
-// temporary one instead.
+// open opens the lektor-dir, see [cmdline.CreateDirUnless].
 func open(o Options, s *cmdline.Streams) (m *mover, end func(), err error) {
-	if o.Dir == "" {
-		return nil, nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"),
-			"give --dir or set $LEKTORDIR")
-	}
-	end = func() {}
-	if _, missing := os.Lstat(o.Dir); o.DryRun && missing != nil {
-		temp, err := os.MkdirTemp("", "lektor-dry-run-")
-		if err != nil {
-			return nil, nil, err
-		}
-		o.Dir, end = temp, func() { os.RemoveAll(temp) }
-	}
 	m = &mover{o: o, s: s, in: bufio.NewReader(s.In), byKey: map[string]string{}}
-	if m.d, err = cmdline.CreateDir(o.Dir, &lektordir.Options{Now: o.Now}); err == nil {
-		m.w, err = feedfiles.NewWriter(m.d, commit.Options{})
-	}
-	if err != nil {
-		end()
+	var remove func()
+	if m.d, remove, err = cmdline.CreateDirUnless(o.DryRun, o.Dir, &lektordir.Options{Now: o.Now}); err != nil {
 		return nil, nil, err
 	}
-	clean := end
-	return m, func() { m.w.Close(); clean() }, nil
+	if m.w, err = feedfiles.NewWriter(m.d, commit.Options{}); err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return m, func() { m.w.Close(); remove() }, nil
 }
 
 // subscribe subscribes to the feeds, after asking for commands.
@@ -204,20 +190,13 @@ func (m *mover) chosen(src *source) (list []*subscriptions.Subscription, filters
 			continue
 		default:
 			filters[id] = f.Filter
-			list = append(list, &subscriptions.Subscription{ID: id, Name: f.Name, Alias: f.Title, Link: webLink(f.Link),
+			list = append(list, &subscriptions.Subscription{ID: id, Name: f.Name, Alias: f.Title,
+				Link:       feedurl.Web(f.Link),
 				Categories: f.Categories, Paused: f.Off})
 		}
 		m.byKey[f.Key] = id
 	}
 	return list, filters
-}
-
-// webLink returns link if it is an http or https URL, else "".
-func webLink(link string) string {
-	if feedurl.IsHTTP(link) {
-		return link
-	}
-	return ""
 }
 
 // may reports whether a feed may have this URL.
@@ -335,7 +314,7 @@ func (m *mover) workByFeed(src *source) map[string]*feedWork {
 			s.base = cmp.Or(s.base, base(k.Item))
 			if id != "" && s.feed == nil {
 				s.feed = &lektordir.Feed{ID: id, Name: cmp.Or(k.FeedTitle, subscriptions.DefaultName(id)),
-					Link: webLink(k.Page)}
+					Link: feedurl.Web(k.Page)}
 			}
 		}
 	}
@@ -351,14 +330,7 @@ func (m *mover) workByFeed(src *source) map[string]*feedWork {
 }
 
 // base returns the URL against which relative references in an entry are resolved.
-func base(i *importfmt.Item) string {
-	for _, url := range []string{i.Page, i.Feed} {
-		if feedurl.IsHTTP(url) {
-			return url
-		}
-	}
-	return ""
-}
+func base(i *importfmt.Item) string { return cmp.Or(feedurl.Web(i.Page), feedurl.Web(i.Feed)) }
 
 // unsubscribedID returns the id for the feed of a flagged entry to which you are not subscribed.
 // The user wanted to keep the entry, and no feed will deliver it. For other entries it returns "".
@@ -426,7 +398,7 @@ func (m *mover) saveQueries(queries []importfmt.Query) error {
 			m.s.Report.Warn("the query %s cannot be translated: %v", name, q.Err)
 			continue
 		}
-		path := entrystore.SavedPath(m.o.Dir, q.Name)
+		path := entrystore.SavedPath(m.d.Path(), q.Name)
 		text := q.Text + "\n"
 		old, err := atomicfile.Read(path, 1<<20)
 		switch {

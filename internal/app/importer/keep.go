@@ -1,8 +1,10 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"github.com/lektordir/lektor/feedconv"
@@ -16,54 +18,36 @@ import (
 // worked on.
 const keepAtOnce = 500
 
-// jsonEntry is an item of a JSON Feed. feedconv reads it, so that an entry of another reader gets
-// the same form and the same identity as an entry that its feed delivers.
-type jsonEntry struct {
-	ID          string      `json:"id,omitempty"`
-	URL         string      `json:"url,omitempty"`
-	Title       string      `json:"title,omitempty"`
-	HTML        string      `json:"content_html,omitempty"`
-	Plain       string      `json:"content_text,omitempty"`
-	Published   string      `json:"date_published,omitempty"`
-	Authors     []jsonName  `json:"authors,omitempty"`
-	Tags        []string    `json:"tags,omitempty"`
-	Attachments []jsonAsset `json:"attachments,omitempty"`
-}
-
-type jsonName struct {
-	Name string `json:"name"`
-}
-
-type jsonAsset struct {
-	URL  string `json:"url"`
-	Type string `json:"mime_type,omitempty"`
-	Size int64  `json:"size_in_bytes,omitempty"`
-}
-
 // entryOf converts an entry of another reader; ok is false if it has neither a guid nor a link.
 // base is the URL against which relative references are resolved if the entry has no base of its
-// own.
+// own. feedconv reads it as an item of a JSON Feed, so that it gets the same form and the same
+// identity as an entry that its feed delivers.
 func entryOf(k importfmt.Kept, base string) (e feedconv.Entry, ok bool) {
-	j := jsonEntry{ID: k.GUID, URL: k.URL, Title: k.Title}
+	item := map[string]any{"id": k.GUID, "url": k.URL, "title": k.Title}
 	if !k.Date.IsZero() {
-		j.Published = k.Date.UTC().Format(time.RFC3339)
+		item["date_published"] = k.Date.UTC().Format(time.RFC3339)
 	}
 	if t := k.Text; t != nil {
-		j.HTML, j.Tags = t.Content, t.Categories
+		item["content_html"], item["tags"] = t.Content, t.Categories
 		if t.Plain {
-			j.HTML, j.Plain = "", t.Content
+			item["content_html"], item["content_text"] = "", t.Content
 		}
 		if t.Author != "" {
-			j.Authors = []jsonName{{t.Author}}
+			item["authors"] = []any{map[string]any{"name": t.Author}}
 		}
+		var files []any
 		for _, a := range t.Enclosures {
-			j.Attachments = append(j.Attachments, jsonAsset{a.URL, a.Type, max(a.Length, 0)})
+			file := map[string]any{"url": a.URL, "mime_type": a.Type}
+			if a.Length > 0 {
+				file["size_in_bytes"] = a.Length
+			}
+			files = append(files, file)
 		}
-		if t.Base != "" {
-			base = t.Base
-		}
+		item["attachments"] = files
+		base = cmp.Or(t.Base, base)
 	}
-	doc, err := json.Marshal(map[string]any{"version": "https://jsonfeed.org/version/1.1", "items": []jsonEntry{j}})
+	maps.DeleteFunc(item, func(_ string, value any) bool { return value == "" })
+	doc, err := json.Marshal(map[string]any{"version": "https://jsonfeed.org/version/1.1", "items": []any{item}})
 	if err != nil {
 		return e, false
 	}

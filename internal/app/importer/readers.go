@@ -52,6 +52,18 @@ func first(paths ...string) string {
 	return paths[0]
 }
 
+// named returns the path of a file that the user names first, perhaps by its directory, or else the
+// first of paths that exists.
+func named(args []string, base string, paths ...string) string {
+	switch {
+	case len(args) == 0:
+		return first(paths...)
+	case isDir(args[0]):
+		return filepath.Join(args[0], base)
+	}
+	return args[0]
+}
+
 // atMost returns a usage error if there are more than n paths.
 func atMost(paths []string, n int, what string) error {
 	if len(paths) > n {
@@ -67,13 +79,8 @@ func fromNewsboat(ctx context.Context, paths []string, s *cmdline.Streams) (*sou
 	}
 	config := filepath.Join(cmdline.BaseDir("XDG_CONFIG_HOME", ".config"), "newsboat")
 	data := filepath.Join(cmdline.BaseDir("XDG_DATA_HOME", ".local/share"), "newsboat")
-	urls := first(filepath.Join(config, "urls"), filepath.Join(home(), ".newsboat/urls"),
+	urls := named(paths, "urls", filepath.Join(config, "urls"), filepath.Join(home(), ".newsboat/urls"),
 		filepath.Join(home(), ".newsbeuter/urls"))
-	if len(paths) > 0 {
-		if urls = paths[0]; isDir(urls) {
-			urls = filepath.Join(urls, "urls")
-		}
-	}
 	text, err := atomicfile.Read(urls, maxList)
 	if err != nil {
 		return nil, cmdline.Hint(err, "name the directory of newsboat, or its file urls: import --from newsboat PATH")
@@ -113,12 +120,8 @@ func fromSfeed(_ context.Context, paths []string, s *cmdline.Streams) (*source, 
 	if err := atMost(paths, 2, "sfeedrc, and the file of URLs that sfeed_curses keeps"); err != nil {
 		return nil, err
 	}
-	rc, seen := filepath.Join(home(), ".sfeed/sfeedrc"), os.Getenv("SFEED_URL_FILE")
-	if len(paths) > 0 {
-		if rc = paths[0]; isDir(rc) {
-			rc = filepath.Join(rc, "sfeedrc")
-		}
-	}
+	rc := named(paths, "sfeedrc", filepath.Join(home(), ".sfeed/sfeedrc"))
+	seen := os.Getenv("SFEED_URL_FILE")
 	if len(paths) > 1 {
 		seen = paths[1]
 	}
@@ -163,12 +166,10 @@ func fromR2E(_ context.Context, paths []string, s *cmdline.Streams) (*source, er
 	if err := atMost(paths, 2, "the configuration of rss2email, and its data"); err != nil {
 		return nil, err
 	}
-	config := filepath.Join(cmdline.BaseDir("XDG_CONFIG_HOME", ".config"), "rss2email.cfg")
+	const name = "rss2email.cfg"
+	config := named(paths, name, filepath.Join(cmdline.BaseDir("XDG_CONFIG_HOME", ".config"), name))
 	data := filepath.Join(cmdline.BaseDir("XDG_DATA_HOME", ".local/share"), "rss2email.json")
 	if len(paths) > 0 {
-		if config = paths[0]; isDir(config) {
-			config = filepath.Join(config, "rss2email.cfg")
-		}
 		data = first(filepath.Join(filepath.Dir(config), "rss2email.json"), data)
 	}
 	if len(paths) > 1 {

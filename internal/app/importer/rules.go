@@ -2,7 +2,6 @@ package importer
 
 import (
 	"errors"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,7 @@ func (m *mover) saveRules(src *source) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	path := filepath.Join(m.o.Dir, entrystore.RulesFile)
+	path := m.d.Join(entrystore.RulesFile)
 	old, err := atomicfile.Optional(atomicfile.Read(path, entrystore.MaxRules))
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@
 package listener
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -240,7 +241,7 @@ func (l *Listener) Run(ctx context.Context) error {
 	defer l.batches.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := watch.New(ctx, pollEvery, func(s string) { l.report.Warn("%s", s) })
+	w := watch.New(ctx, pollEvery, func(s string) { l.report.Warn("%s", s) }, nil)
 	if err := w.Add(l.dir.Join("src")); err != nil {
 		return err
 	}
@@ -274,11 +275,11 @@ func (l *Listener) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-l.wake:
-		case dir := <-w.Changed:
-			dirty[l.hashOf(dir)] = true
-			if collected == nil {
-				collected = time.After(collectFor)
+		case <-w.Wake():
+			for dir := range w.Take() {
+				dirty[l.hashOf(dir)] = true
 			}
+			collected = cmp.Or(collected, time.After(collectFor))
 		case <-collected:
 			collected = nil
 			l.reload(dirty)

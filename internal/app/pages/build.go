@@ -199,25 +199,14 @@ func (w *site) otherPages() []page {
 // runs are removed.
 func (w *site) existing() (map[string]int64, error) {
 	found := map[string]int64{}
-	return found, w.walk("", found)
-}
-
-// walk finds the pages in dir and below it. dir ends in a slash, or is empty for the root.
-func (w *site) walk(dir string, found map[string]int64) error {
-	names, err := os.ReadDir(filepath.Join(w.o.Output, filepath.FromSlash(dir)))
-	if err != nil {
-		return err
-	}
-	for _, e := range names {
-		name := dir + e.Name()
-		if e.IsDir() {
-			if err := w.walk(name+"/", found); err != nil {
-				return err
-			}
-			continue
+	return found, filepath.WalkDir(w.o.Output+"/.", func(at string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
 		}
+		rel, _ := filepath.Rel(w.o.Output, at) // both have the same beginning
+		name := filepath.ToSlash(rel)
 		if pageDirs().MatchString(name) {
-			return notADirectory(filepath.Join(w.o.Output, filepath.FromSlash(name)))
+			return notADirectory(at)
 		}
 		if pagePaths().MatchString(name) {
 			fi, err := e.Info()
@@ -233,10 +222,10 @@ func (w *site) walk(dir string, found map[string]int64) error {
 		}
 		if hidden, ok := strings.CutPrefix(e.Name(), "."); ok {
 			page := strings.TrimRight(hidden, "0123456789")
-			if pagePaths().MatchString(dir+page) && atomicfile.Left(e, page) {
-				_ = os.Remove(filepath.Join(w.o.Output, filepath.FromSlash(name)))
+			if pagePaths().MatchString(path.Join(path.Dir(name), page)) && atomicfile.Left(e, page) {
+				_ = os.Remove(at)
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }

@@ -250,17 +250,9 @@ func (d *maildir) stage(path string, data []byte, delivered time.Time) error {
 	if err != nil {
 		return err
 	}
-	half := len(data) / 2
-	_, err = f.Write(data[:half])
-	if err == nil {
-		d.step()
-		_, err = f.Write(data[half:])
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	err = cmp.Or(err, f.Close())
-	if err == nil {
+	d.step()
+	_, err = f.Write(data)
+	if err = cmp.Or(err, f.Sync(), f.Close()); err == nil {
 		// IMAP servers report the mtime as the time when the message arrived.
 		err = os.Chtimes(path, time.Time{}, delivered)
 	}

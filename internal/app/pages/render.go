@@ -278,7 +278,7 @@ func (w *site) entryPage(i *item, images bool) page {
 		name = i.imagesPath()
 	}
 	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(),
-		strconv.FormatBool(images), strconv.FormatBool(i.ref.HasFlag('d')), w.visibility(), w.lang(i),
+		strconv.FormatBool(images), strconv.FormatBool(i.ref.HasFlag('d')), strconv.FormatBool(w.o.Private), w.lang(i),
 		around), render: func(b *strings.Builder) bool {
 		r := w.r.Record(i.ref)
 		err := r.Read(lektordir.AllFields)
@@ -310,14 +310,6 @@ func (w *site) around(i *item) string {
 		s += `<a href="../` + i.older.path() + `" rel="next">Older</a>`
 	}
 	return `<nav class="pages" aria-label="Entries">` + s + "</nav>\n"
-}
-
-// visibility returns "private" for a private site, whose pages may differ in text, else "".
-func (w *site) visibility() string {
-	if w.o.Private {
-		return "private"
-	}
-	return ""
 }
 
 // entry writes the content of an entry.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -180,40 +178,12 @@ func (a *applier) change(w *commit.Writer, act action) error {
 		!slices.Equal(read.Categories, before.Categories) {
 		return &commit.BusyError{Feed: act.feed} // the user has just changed the subscription
 	}
-	if err := a.writePlaceholder(act.feed, path); err != nil {
-		return err
-	}
 	return a.changeFile(act.kind, act.feed, path, &after, func() error {
 		if value == "" && act.kind == setAlias {
 			return subscriptions.Unset(w, a.r.d, act.feed, key, nil)
 		}
 		return subscriptions.Set(w, a.r.d, act.feed, key, value, nil)
 	})
-}
-
-// writePlaceholder creates an empty file for a missing setting; both mean the same. With the stamp
-// of this file, the store sees that the setting was changed, even if it is missing again.
-func (a *applier) writePlaceholder(feed, rel string) error {
-	area, _, nested := strings.Cut(strings.TrimPrefix(rel, "src/"+feed+"/etc/"), "/")
-	if !nested {
-		area = ""
-	}
-	if err := feedfiles.Guard(a.r.d, feed, area); err != nil {
-		return err
-	}
-	path := a.r.d.Join(rel)
-	a.store.step()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }
 
 // summary returns the number of actions of each kind in words, "" if there were none.

@@ -107,7 +107,7 @@ func (n *noter) folder(path string) (string, error) {
 		}
 		id += "-" + random
 	}
-	if err := n.set.modify(feedsync.OPML, id, folderContent(name), parent); err != nil {
+	if err := n.set.modify(feedsync.OPML, id, false, folderContent(name), parent); err != nil {
 		return "", err
 	}
 	n.tree.parent[id], n.tree.paths[id], n.tree.ids[path] = parent, path, id
@@ -137,7 +137,7 @@ func (n *noter) moveFolder(m *folderMove) error {
 	if err != nil {
 		return err
 	}
-	if err := n.set.modify(feedsync.OPML, id, folderContent(name), parent); err != nil {
+	if err := n.set.modify(feedsync.OPML, id, false, folderContent(name), parent); err != nil {
 		return err
 	}
 	n.tree = foldersOf(n.set.subs)
@@ -157,7 +157,7 @@ func (n *noter) dropEmpty(path string) error {
 				return nil
 			}
 		}
-		if err := n.set.modify(feedsync.OPML, id, nil, ""); err != nil {
+		if err := n.set.modify(feedsync.OPML, id, true, nil, ""); err != nil {
 			return fmt.Errorf("folder %s: %w", path, err)
 		}
 		path, _ = split(path)

@@ -35,7 +35,7 @@ func (m *machine) set() string {
 	m.t.Helper()
 	var lines []string
 	for _, it := range m.items() {
-		lines = append(lines, fmt.Sprintf("%s v%d %v %v %s", it.ID, it.Version, it.Deleted, it.Conflict, feedsync.Canonical(it.Content())))
+		lines = append(lines, fmt.Sprintf("%s v%d %v %v %s", it.ID, it.Version, it.Deleted, it.Conflict, feedsync.Canonical(it.Content)))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

@@ -203,7 +203,7 @@ func TestMarksAreParsedOnUse(t *testing.T) {
 	if len(s.marks.stored) != 1 {
 		t.Errorf("the marks of %d feeds are not parsed, want 1", len(s.marks.stored))
 	}
-	if err := s.modify(feedsync.RSS, items[5].ID, nil, ""); err != nil {
+	if err := s.modify(feedsync.RSS, items[5].ID, true, nil, ""); err != nil {
 		t.Fatal(err)
 	}
 	if m := s.marks.item(items[5].ID); m == nil || !m.Deleted {

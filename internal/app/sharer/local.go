@@ -210,6 +210,26 @@ func (r *reader) identityOf(ref lektordir.Ref) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
+// entryIDs maps ids of entries to identities. An id that several entries have maps to "".
+func (r *reader) entryIDs(here map[string]lektordir.Ref) (map[string]string, error) {
+	ids := map[string]string{}
+	for identity, ref := range here {
+		entry, err := r.d.ReadEntry(ref, lektordir.FieldID)
+		if isUnreadable(err) {
+			return nil, err // it may have the same id as another, so no id is certain
+		}
+		if err != nil || entry.ID == "" {
+			continue
+		}
+		id := feedurl.Public(entry.ID)
+		if _, several := ids[id]; several {
+			identity = ""
+		}
+		ids[id] = identity
+	}
+	return ids, nil
+}
+
 // isUnreadable reports whether a file exists but could not be read.
 func isUnreadable(err error) bool {
 	var path *fs.PathError

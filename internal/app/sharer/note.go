@@ -147,9 +147,9 @@ func (n *noter) noteMark(d *edit) error {
 		return nil
 	}
 	if !d.set {
-		return n.set.modify(feedsync.RSS, id, nil, "")
+		return n.set.modify(feedsync.RSS, id, true, nil, "")
 	}
-	return n.set.modify(feedsync.RSS, id, markContent(id, d.flag, cmp.Or(d.text, &entryText{})), "")
+	return n.set.modify(feedsync.RSS, id, false, markContent(id, d.flag, cmp.Or(d.text, &entryText{})), "")
 }
 
 // maxTitle is the maximum length of a title in a mark, in bytes.
@@ -189,7 +189,10 @@ func (n *noter) noteFeed(d *edit) error {
 			return nil
 		}
 		n.leaves(d.feed)
-		return n.unsubscribe(it)
+		// The tombstone does not name the feed, for privacy, and because programs that do not know
+		// tombstones read the document, too.
+		return n.set.modify(feedsync.OPML, it.ID, true,
+			[]byte(`<outline text="(no subscription any more)"></outline>`), it.Parent)
 	}
 	old := d.sub.before
 	if old == nil && it != nil && !it.Deleted {
@@ -222,20 +225,11 @@ func (n *noter) noteFeed(d *edit) error {
 	if it != nil {
 		n.leaves(d.feed)
 	}
-	return n.set.modify(feedsync.OPML, d.feed, content(sub), parent)
+	return n.set.modify(feedsync.OPML, d.feed, false, content(sub), parent)
 }
 
 // leaves records that a feed leaves its folder.
 func (n *noter) leaves(feed string) { n.vacated[n.tree.path(n.tree.parent[feed])] = true }
-
-// unsubscribe makes the tombstone of a feed. Its content does not name the feed, for
-// privacy, and because programs that do not know tombstones read the document, too.
-func (n *noter) unsubscribe(it *feedsync.Item) error {
-	if err := n.set.modify(feedsync.OPML, it.ID, nil, ""); err != nil {
-		return err
-	}
-	return n.set.subs.Item(it.ID).SetContent([]byte(`<outline text="(no subscription any more)"></outline>`))
-}
 
 // first returns the first category, which is the folder of the feed, or "".
 func first(categories []string) string {
@@ -314,7 +308,7 @@ func withCategory(list []string, c string) []string {
 // not an edit.
 func sameOutline(a, b *feedsync.Item) bool {
 	if isFolder(a) || a.Value("", "xmlUrl") == "" || b.Value("", "xmlUrl") == "" {
-		return a.Parent == b.Parent && feedsync.Canonical(a.Content()) == feedsync.Canonical(b.Content())
+		return a.Parent == b.Parent && feedsync.Canonical(a.Content) == feedsync.Canonical(b.Content)
 	}
 	return a.Parent == b.Parent && meaningOf(a).equal(meaningOf(b))
 }

@@ -23,9 +23,10 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// errMissing is the error for a document that does not exist. errNothing is the error for a
-// peer without any document.
+// errMissing is the error for a document that does not exist, errNothing that for a peer without any
+// document, and errPause that for a request that was not made.
 var (
+	errPause   = errors.New("not asked: the server asked for a pause")
 	errCutOff  = errors.New("the response was cut off")
 	errMissing = errors.New("there is no such document")
 	errNothing = errors.New("it has published nothing yet")
@@ -277,18 +278,8 @@ func tooSoon(place string, rec record, now time.Time) error {
 	if !isURL(place) || rest <= 0 || rest > httpmsg.MaxRetryAfter { // too long: another clock wrote it
 		return nil
 	}
-	return &pauseError{place, rest}
-}
-
-// pauseError is the error for a request that was not made because of a pause.
-type pauseError struct {
-	place string
-	rest  time.Duration
-}
-
-func (e *pauseError) Error() string {
-	return fmt.Sprintf("%s: not asked: the server asked for a pause, which ends in %s",
-		feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.rest))
+	return fmt.Errorf("%s: %w, which ends in %s", feedurl.Brief(feedurl.Public(place)), errPause,
+		humanize.ShortDuration(rest))
 }
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
@@ -330,16 +321,6 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 	return x.overwritten(ctx)
 }
 
-// remember saves the records of the peers. The caller has saved the set.
-func (x *exchange) remember() error {
-	for _, n := range x.updates {
-		if err := x.writeRecord(n.peer.name, n.record); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // recover restores a lost set from the documents that this endpoint has published. It
 // removes the records of all peers, so that all their documents are read again. Otherwise
 // items that were deleted there or here would come back.
@@ -354,8 +335,8 @@ func (x *exchange) recover(ctx context.Context, dryRun bool) error {
 	for _, e := range humanize.Errors(err) {
 		x.s.Report.Print(fmt.Errorf("%s: %w", x.me, e))
 	}
-	x.rep.set.lastOwnEdit = x.rep.set.lastEdit(x.me)
-	x.rep.lastOwnEdit = x.rep.set.lastOwnEdit
+	x.rep.lastOwnEdit = latest(x.rep.set.dates.subs, x.rep.set.dates.marks)
+	x.rep.set.lastOwnEdit = x.rep.lastOwnEdit
 	if dryRun {
 		return nil
 	}
@@ -382,8 +363,7 @@ func (x *exchange) related(document string) []feedsync.Related {
 		case p.named:
 			continue
 		}
-		if slices.ContainsFunc(x.updates, func(n *peerUpdate) bool { return n.peer.name == p.name }) ||
-			atomicfile.Exists(x.path(readDir, p.name)) {
+		if atomicfile.Exists(x.path(readDir, p.name)) {
 			out = append(out, feedsync.Related{Link: link, Type: "aggregated", Title: p.name})
 		}
 	}

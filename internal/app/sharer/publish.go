@@ -78,8 +78,7 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 	}
 	sharing.Related = append(sharing.Related, v.related(partialFile)...)
 	doc.SetSharing(sharing)
-	var bad error
-	err := doc.WriteItems(w, func(yield func(*feedsync.Item) bool) {
+	return doc.WriteItems(w, func(yield func(*feedsync.Item) bool) {
 		var which func(mark) bool
 		if newer {
 			which = mark.isNewer
@@ -88,24 +87,20 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 			if v.hide[feed] {
 				continue
 			}
-			it, err := v.shown(m)
-			if err != nil || !yield(it) {
-				bad = err
+			if !yield(v.shown(m)) {
 				return
 			}
 		}
 	})
-	return errors.Join(bad, err)
 }
 
 // shown returns the form of a mark in a document.
-func (v view) shown(m mark) (*feedsync.Item, error) {
+func (v view) shown(m mark) *feedsync.Item {
 	it := m.item()
-	feed, _, flag, ours := splitState(it.ID)
-	if !ours || !v.unsubscribed(feed) {
-		return it, nil
+	if feed, _, flag, ours := splitState(it.ID); ours && v.unsubscribed(feed) {
+		it = it.Blank(blankMark(it.ID, flag))
 	}
-	return it.Blank(blankMark(it.ID, flag))
+	return it
 }
 
 // date sets new dates for the documents that have changed since the last commit. It reports
@@ -222,8 +217,10 @@ func (x *exchange) document(name string, w io.Writer) error {
 // publish saves the records of the peers that were merged, and publishes the documents. An
 // error of the server that may be gone at the next sync counts as one of a peer.
 func (x *exchange) publish(ctx context.Context) error {
-	if err := x.remember(); err != nil {
-		return err
+	for _, n := range x.updates {
+		if err := x.writeRecord(n.peer.name, n.record); err != nil {
+			return err
+		}
 	}
 	err := x.publishDocuments(ctx)
 	if err == nil || !isURL(x.target) || slices.ContainsFunc(humanize.Errors(err),
@@ -293,8 +290,8 @@ func mayPass(err error) bool {
 		return e.Status/100 != 4 // with status 200, a page in place of the answer, for example of a hotel
 	}
 	switch {
-	case errors.Is(err, errNothing), errors.Is(err, errCutOff), errors.As(err, new(*brokenError)),
-		errors.As(err, new(*pauseError)):
+	case errors.Is(err, errNothing), errors.Is(err, errCutOff), errors.Is(err, errPause),
+		errors.As(err, new(*brokenError)):
 		return true
 	case errors.As(err, new(*httpmsg.LimitError)), errors.As(err, new(*httpmsg.PrivateError)):
 		return false

@@ -3,7 +3,6 @@ package sharer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,9 +33,6 @@ func (r *run) load() error {
 		boot: cmp.Or(atomicfile.BootID(), "-")}
 	r.rep = p
 	there, err := p.store.load(p.set, p.base)
-	if errors.As(err, new(*damagedError)) {
-		return cmdline.Hint(err, "remove it, and the next sync restores it from the other machines")
-	}
 	if err == nil && !there {
 		var published []byte // without this file, nobody can know whether there was a set
 		published, err = atomicfile.Optional(atomicfile.Read(r.path(publishedFile), maxDocument))
@@ -182,13 +178,8 @@ func (r *run) commit(l *local) error {
 func (p *replica) save(complete bool) error {
 	s, st := p.set, p.store
 	st.commits++
-	var lines []byte
-	if room := st.room(); !st.rewrite {
-		for _, m := range s.marks.sorted(mark.isTouched) {
-			if lines = m.append(lines); len(lines) > room {
-				break
-			}
-		}
+	lines := s.marks.changes
+	if !st.rewrite {
 		if s.subsTouched {
 			lines = appendSubs(lines, s)
 		}
@@ -196,7 +187,7 @@ func (p *replica) save(complete bool) error {
 			lines = appendDate(lines, "complete", s.dates.complete)
 		}
 		lines = append(st.appendMeta(lines, s), p.base.changes...)
-		st.rewrite = len(lines) > room
+		st.rewrite = len(lines) > min(st.room(), maxTorn)
 	}
 	var err error
 	if st.rewrite {

@@ -100,56 +100,43 @@ func (s *itemSet) mergeMark(it *feedsync.Item) {
 	}
 }
 
-// modify adds the next version of an item, or the first one. content is in the form of
-// [feedsync.Canonical]; nil deletes the item. If the item is in conflict, the edit settles
-// the conflict.
-func (s *itemSet) modify(kind feedsync.Kind, id string, content []byte, parent string) error {
-	it := s.find(kind, id)
-	when := s.moment(it)
-	var next *feedsync.Item
-	var err error
-	switch {
-	case it == nil:
-		next, err = feedsync.Create(id, when, s.me)
-	case it.Conflict:
-		next, err = it.Resolve(content == nil, when, s.me)
-	default:
-		next, err = it.Update(content == nil, when, s.me)
+// modify adds the next version of an item, or the first one, see [itemSet.edited].
+func (s *itemSet) modify(kind feedsync.Kind, id string, deleted bool, content []byte, parent string) error {
+	next, err := s.edited(id, s.find(kind, id), deleted, content, parent)
+	if err == nil {
+		s.put(kind, next)
 	}
-	if err != nil {
-		return err
-	}
-	if content != nil {
-		if err := next.SetContent(content); err != nil {
-			return err
-		}
-		next.Parent = parent
-	}
-	s.edited(kind, next, when)
-	return nil
+	return err
 }
 
-// edited adds an item that this endpoint has edited, and updates the time of the last edit.
-func (s *itemSet) edited(kind feedsync.Kind, it *feedsync.Item, when time.Time) {
-	if when.After(s.lastOwnEdit) {
-		s.lastOwnEdit = when
+// edited returns the next version of an item, or the first one if it is nil. content is in the form of
+// [feedsync.Canonical]; if it is nil, content and parent stay. If the item is in conflict, the edit settles
+// the conflict.
+func (s *itemSet) edited(id string, it *feedsync.Item, deleted bool, content []byte, parent string) (
+	next *feedsync.Item, err error) {
+	when := s.now
+	if it == nil {
+		next, err = feedsync.Create(id, when, s.me)
+	} else {
+		// An earlier edit by this endpoint may require a later time.
+		next, err = it.Resolve(deleted, it.Moment(when, s.me), s.me)
 	}
+	if err != nil || content == nil {
+		return next, err
+	}
+	next.Parent = parent
+	return next.WithContent(content)
+}
+
+// put adds an item that this endpoint has edited, and updates the time of the last edit.
+func (s *itemSet) put(kind feedsync.Kind, it *feedsync.Item) {
+	s.lastOwnEdit = latest(s.lastOwnEdit, it.Head().When)
 	if kind == feedsync.OPML {
 		s.subs.Append(it)
 		s.subsTouched = true
 		return
 	}
 	s.marks.put(it)
-}
-
-// moment returns the time of an edit: now, or later if an earlier edit by this endpoint
-// requires it.
-func (s *itemSet) moment(it *feedsync.Item) time.Time {
-	when := s.now
-	if it != nil {
-		when = it.Moment(s.now, s.me)
-	}
-	return when.UTC().Truncate(time.Second)
 }
 
 // next returns an until date later than before, as it must grow with every change (section
@@ -201,28 +188,8 @@ func (s *itemSet) withheld() map[string]bool {
 	return out
 }
 
-// lastEdit returns the time of the last edit by an endpoint.
-func (s *itemSet) lastEdit(by string) (last time.Time) {
-	look := func(it *feedsync.Item) {
-		for _, u := range it.History {
-			if u.By == by && u.When.After(last) {
-				last = u.When
-			}
-		}
-	}
-	for _, it := range s.subs.Items() {
-		look(it)
-	}
-	for _, m := range s.marks.sorted(nil) {
-		look(m.item())
-	}
-	return last
-}
-
 // label returns the title of an item for people.
 func label(it *feedsync.Item) string {
-	if title, ok := it.ChildText("", "title"); ok {
-		return title
-	}
-	return cmp.Or(it.Value("", "text"), it.Value("", "title"), it.ID)
+	titles := append(it.Children("", "title"), it.Value("", "text"), it.Value("", "title"), it.ID)
+	return cmp.Or(titles...)
 }

@@ -94,10 +94,6 @@ func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (
 	if c.step == nil {
 		c.step = func() {}
 	}
-	if c.Dir == "" {
-		return nil, cmdline.Hint(errors.New("there is no home directory to keep feeds in"),
-			"give --dir or set $LEKTORDIR")
-	}
 	d, err := with(c.Dir, &lektordir.Options{Now: c.Now})
 	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil {
 		err = cmdline.Hint(err, "%s, which makes one; or name another with --dir or $LEKTORDIR", firstInit)

@@ -478,8 +478,7 @@ func TestGuards(t *testing.T) {
 	}
 	before = b.state()
 	err = Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
-	var many *ErrMany
-	if !errors.As(err, &many) || many.Number != 30 || b.state() != before {
+	if err == nil || !strings.HasPrefix(err.Error(), "refused to end 30 of ") || b.state() != before {
 		t.Errorf("%v", err)
 	}
 	if err := Sync(t.Context(), SyncOptions{Common: b.common(), Yes: true}, b.streams()); err != nil || strings.Contains(b.state(), "feed1.example") {
@@ -638,7 +637,7 @@ func TestPublishAndBack(t *testing.T) {
 			if _, _, _, state := splitState(it.ID); state == (doc == subsFile) {
 				continue
 			}
-			lines = append(lines, fmt.Sprintf("%s %d %v %v %s", it.ID, it.Version, it.Deleted, it.History, it.Content()))
+			lines = append(lines, fmt.Sprintf("%s %d %v %v %s", it.ID, it.Version, it.Deleted, it.History, it.Content))
 		}
 		slices.Sort(lines)
 		return strings.Join(lines, "\n")

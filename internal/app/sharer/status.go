@@ -225,7 +225,7 @@ func (s *itemSet) conflicts() (out []conflict) {
 		c := conflict{it: it, kind: kind, ours: describeItem(t, it)}
 		for _, k := range it.Conflicts {
 			head := k.Head()
-			if c.by, c.when, c.other = head.By, head.When, "deleted"; k.Content() != nil {
+			if c.by, c.when, c.other = head.By, head.When, "deleted"; k.Content != nil {
 				c.other = describeItem(t, k)
 			}
 			out = append(out, c)
@@ -289,7 +289,7 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 		if r.rep.set.isMark(it) {
 			kind = feedsync.RSS
 		}
-		r.rep.set.edited(kind, next, next.Head().When)
+		r.rep.set.put(kind, next)
 	}
 	if !o.DryRun {
 		r.rep.set.subs.Arrange()
@@ -353,16 +353,12 @@ func (s *itemSet) named(names []string, all bool) ([]*feedsync.Item, error) {
 func (s *itemSet) settled(it *feedsync.Item, which, peer string) (*feedsync.Item, error) {
 	winner, err := it, error(nil)
 	if which == "theirs" {
-		if winner, err = loser(it, peer); err != nil {
-			return nil, err
-		}
+		winner, err = loser(it, peer)
 	}
-	next, err := it.Resolve(winner.Deleted, s.moment(it), s.me)
 	if err != nil {
 		return nil, err
 	}
-	next.Parent = winner.Parent
-	return next, next.SetContent(winner.Content())
+	return s.edited(it.ID, it, winner.Deleted, winner.Content, winner.Parent)
 }
 
 // loser returns the losing version of an item by an endpoint.
@@ -384,7 +380,7 @@ func loser(it *feedsync.Item, peer string) (*feedsync.Item, error) {
 	case len(found) > 1:
 		return nil, cmdline.Hint(fmt.Errorf("item %s has several other versions", it.ID), "choose one of: %s",
 			strings.Join(names, ", "))
-	case found[0].Content() == nil:
+	case found[0].Content == nil:
 		return nil, fmt.Errorf("item %s: its conflict by %s has no content", it.ID,
 			cmp.Or(found[0].Head().By, "nobody"))
 	}

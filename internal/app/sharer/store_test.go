@@ -133,7 +133,7 @@ func TestLongLines(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
-		} else if !errors.As(err, new(*damagedError)) || !strings.Contains(err.Error(), c.want) {
+		} else if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.name, err, c.want)
 		}
 	}
@@ -165,12 +165,10 @@ func TestInvalidMark(t *testing.T) {
 		t.Errorf("written and read again, it is %+v", again)
 	}
 	theirs, err := feedsync.Create(id, time.Unix(1767225600, 0), "them")
-	if err == nil {
-		err = theirs.SetContent([]byte("<item><title>B</title></item>"))
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	theirs.Content = []byte("<item><title>B</title></item>")
 	if s.mergeMark(theirs); s.marks.item(id).Head().By != "them" {
 		t.Errorf("after the merge, it is %+v", s.marks.item(id))
 	}

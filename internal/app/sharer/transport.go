@@ -73,9 +73,7 @@ func (p directory) read(_ context.Context, name string, rec record) ([]byte, err
 }
 
 func (p directory) has(name, version string, rec record) bool {
-	path := filepath.Join(p.path, name)
-	wroteVersion, recorded, _ := strings.Cut(rec.Get(name), ", ")
-	return wroteVersion == version && recorded == identity(path) && atomicfile.Exists(path)
+	return rec.Get(name) == version+", "+identity(filepath.Join(p.path, name))
 }
 
 func (p directory) write(_ context.Context, name, version string, doc func(io.Writer) error, rec record,
@@ -188,12 +186,7 @@ func (p *server) read(ctx context.Context, name string, rec record) ([]byte, err
 }
 
 func (p *server) has(name, version string, rec record) bool {
-	return rec.Get(name) == p.digest(name, version)
-}
-
-// digest identifies a version of a document at this place.
-func (p *server) digest(name, version string) string {
-	return digest([]byte(p.url + "/" + name + "\n" + version))
+	return rec.Get(name) == version
 }
 
 // deniedError returns the error for an error status, with a hint if access was denied.
@@ -245,7 +238,7 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 			return err
 		case a.Success() && !isPage(a.Status, a.Body):
 			p.validators(ctx, post, a, name, rec)
-			rec.Set(name, p.digest(name, version))
+			rec.Set(name, version)
 			return nil
 		case len(condition) > 0 && a.Status == http.StatusPreconditionFailed:
 			rec.validators(name, "", "")

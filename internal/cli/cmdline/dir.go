@@ -14,6 +14,9 @@ import (
 // OpenDir opens the lektor-dir at path for a command that does not create one. If there is none,
 // the error has a hint. opts may be nil, as in [lektordir.Open].
 func OpenDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
+	if path == "" {
+		return nil, Hint(errors.New("there is no home directory to keep feeds in"), "give --dir or set $LEKTORDIR")
+	}
 	d, err := lektordir.Open(path, opts)
 	if none, ok := errors.AsType[*lektordir.NotLektorDirError](err); ok && none.Err == nil {
 		return nil, Hint(err, "name another with --dir or $LEKTORDIR; \"lektor-fetch add URL\" makes one")
@@ -33,6 +36,22 @@ func CreateDir(path string, opts *lektordir.Options) (*lektordir.Dir, error) {
 			"choose another with --dir or $LEKTORDIR, or: mkdir %s/tmp %[1]s/new %[1]s/cur %[1]s/src", path)
 	}
 	return lektordir.Create(path, opts)
+}
+
+// CreateDirUnless is [CreateDir], but in a dry run an empty temporary directory replaces a missing
+// lektor-dir. The caller must call end.
+func CreateDirUnless(dryRun bool, path string, opts *lektordir.Options) (d *lektordir.Dir, end func(), err error) {
+	end = func() {}
+	if _, missing := os.Lstat(path); dryRun && path != "" && errors.Is(missing, fs.ErrNotExist) {
+		if path, err = os.MkdirTemp("", "lektor-dry-run-"); err != nil {
+			return nil, end, err
+		}
+		end = func() { os.RemoveAll(path) }
+	}
+	if d, err = CreateDir(path, opts); err != nil {
+		end()
+	}
+	return d, end, err
 }
 
 // hasPart reports whether a directory has a part of a lektor-dir, or only hidden files.

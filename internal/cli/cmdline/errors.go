@@ -75,7 +75,7 @@ func Status(err error) int {
 	case interface{ Unwrap() []error }:
 		status := StatusDone
 		for _, err := range e.Unwrap() {
-			if s := Status(err); rank(s) > rank(status) {
+			if s := Status(err); ranks[s] > ranks[status] {
 				status = s
 			}
 		}
@@ -90,17 +90,8 @@ func Status(err error) int {
 	return StatusFailed
 }
 
-func rank(status int) int {
-	switch status {
-	case StatusDone:
-		return 0
-	case StatusRemote:
-		return 1
-	case StatusUsage:
-		return 3
-	}
-	return 2
-}
+// ranks has the order of the statuses; others are as bad as StatusFailed.
+var ranks = map[int]int{StatusDone: -2, StatusRemote: -1, StatusFailed: 0, StatusUsage: 1}
 
 // split returns the errors joined by errors.Join, at any depth.
 func split(err error) []error {

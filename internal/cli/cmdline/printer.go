@@ -232,45 +232,29 @@ func (p *Printer[R]) value(c Column[R], record R) any {
 	}
 }
 
-// joinInts joins numbers.
-func joinInts(list []int, sep string) string {
-	words := make([]string, len(list))
-	for i, n := range list {
-		words[i] = strconv.Itoa(n)
-	}
-	return strings.Join(words, sep)
-}
-
 // text returns a value as text for a person or a shell. A zero time is empty.
-func text(v any) string {
+func text(v any) string { return joined(", ", v) }
+
+// joined is text with a separator for a list.
+func joined(sep string, v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
 	case string:
 		return v
-	case []string:
-		return strings.Join(v, ", ")
-	case []int:
-		return joinInts(v, ", ")
-	case []Object:
-		return joinText(v, ", ")
-	case []object:
-		return joinText(v, ", ")
 	case time.Time:
 		if v.IsZero() {
 			return ""
 		}
 		return v.UTC().Format(time.RFC3339)
-	default:
+	}
+	list := reflect.ValueOf(v)
+	if _, one := v.(fmt.Stringer); one || list.Kind() != reflect.Slice {
 		return fmt.Sprint(v)
 	}
-}
-
-// joinText joins the texts of a list.
-func joinText[E fmt.Stringer](list []E, sep string) string {
-	texts := make([]string, len(list))
-	for i, e := range list {
-		texts[i] = e.String()
+	texts := make([]string, list.Len())
+	for i := range texts {
+		texts[i] = fmt.Sprint(list.Index(i))
 	}
 	return strings.Join(texts, sep)
 }
@@ -366,22 +350,15 @@ func marshal(v any) ([]byte, error) {
 
 // escapes returns a template in which \t and \n outside of {{ }} are replaced by tab and newline.
 func escapes(format string) string {
-	var b strings.Builder
-	for i, part := range strings.Split(format, "{{") {
-		action, plain, closed := strings.Cut(part, "}}")
-		switch {
-		case i == 0: // the text before the first action
-			action, plain, closed = "", part, false
-		default:
-			b.WriteString("{{" + action)
+	return actionOrEscape().ReplaceAllStringFunc(format, func(s string) string {
+		if s[0] == '{' {
+			return s
 		}
-		if closed {
-			b.WriteString("}}")
-		}
-		b.WriteString(escaper.Replace(plain))
-	}
-	return b.String()
+		return escaper.Replace(s)
+	})
 }
+
+var actionOrEscape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)\{\{.*?\}\}|\\[\\tn]`) })
 
 var escaper = strings.NewReplacer(`\\`, `\`, `\t`, "\t", `\n`, "\n")
 
@@ -500,17 +477,7 @@ var templateFuncs = template.FuncMap{
 	// pad truncates or fills to a number of columns.
 	"pad": func(width int, v any) string { return termsafe.Pad(text(v), width) },
 	// join joins a list.
-	"join": func(sep string, v any) string {
-		switch list := v.(type) {
-		case []string:
-			return strings.Join(list, sep)
-		case []int:
-			return joinInts(list, sep)
-		case []object:
-			return joinText(list, sep)
-		}
-		return text(v)
-	},
+	"join": joined,
 	// json writes a value, or with {{json .}} the record, as JSON.
 	"json": func(v any) (string, error) {
 		b, err := marshal(v)

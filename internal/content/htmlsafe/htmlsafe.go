@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"html"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -740,35 +741,23 @@ func (w *writer) url(s string, mail bool) string {
 			host = len(full)
 		}
 	}
-	return full[:host] + escapes().Replace(full[host:])
+	return full[:host] + escapes.Replace(full[host:])
 }
 
 // percents escapes percent signs that do not begin an escape. Browsers accept them, so the link
 // leads to the same page.
 func percents(s string) string {
-	var b strings.Builder
-	for {
-		before, after, found := strings.Cut(s, "%")
-		b.WriteString(before)
-		if !found {
-			return b.String()
+	return percent().ReplaceAllStringFunc(s, func(escape string) string {
+		if escape == "%" {
+			return "%25"
 		}
-		if b.WriteByte('%'); len(after) < 2 || !isHex(after[0]) || !isHex(after[1]) {
-			b.WriteString("25")
-		}
-		s = after
-	}
+		return escape
+	})
 }
 
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-}
+// percent matches a percent sign, with the two digits of an escape if they follow.
+var percent = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%(?:[0-9A-Fa-f]{2})?`) })
 
 // escapes escapes characters that a URL cannot have after its host.
-var escapes = sync.OnceValue(func() *strings.Replacer {
-	var pairs []string
-	for _, c := range " \"<>[\\]^`{|}" {
-		pairs = append(pairs, string(c), "%"+strings.ToUpper(strconv.FormatInt(int64(c), 16)))
-	}
-	return strings.NewReplacer(pairs...)
-})
+var escapes = strings.NewReplacer(" ", "%20", `"`, "%22", "<", "%3C", ">", "%3E", "[", "%5B", `\`, "%5C", "]", "%5D",
+	"^", "%5E", "`", "%60", "{", "%7B", "|", "%7C", "}", "%7D")

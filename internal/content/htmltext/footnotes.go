@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv"
+	"github.com/lektordir/lektor/internal/text/markup"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -38,7 +38,7 @@ func (f *footnotes) target(href string) string {
 		}
 		return c
 	}, strings.TrimSpace(href))
-	if href == "" || href[0] == '#' || !feedconv.IsLink(href) {
+	if href == "" || href[0] == '#' || markup.Link(href) == "" {
 		return ""
 	}
 	u, err := url.Parse(href)

@@ -15,7 +15,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // maxContent is the number of bytes of a content that are converted, far more than anybody reads.
@@ -112,7 +114,7 @@ const (
 // KindOf returns the kind of a content. A text type with control characters is binary. An unknown
 // type without them is text.
 func KindOf(mimeType string, content []byte) Kind {
-	switch t := media(mimeType); {
+	switch t := textfile.BaseType(mimeType); {
 	case t == "text/html", t == "application/xhtml+xml",
 		// These are the names in Atom; some fetchers do not convert them.
 		t == "html", t == "xhtml":
@@ -129,12 +131,6 @@ func KindOf(mimeType string, content []byte) Kind {
 	return Plain
 }
 
-// media returns a MIME type in lower case without its parameters.
-func media(mimeType string) string {
-	t, _, _ := strings.Cut(mimeType, ";")
-	return strings.ToLower(strings.TrimSpace(t))
-}
-
 // hasControls reports whether content has control characters that no text has. Escape is not one
 // of them, since coloured text is text; termsafe removes it.
 func hasControls(content []byte) bool {
@@ -149,25 +145,13 @@ func hasControls(content []byte) bool {
 // describe returns a line with the type and the size of a content that is not shown.
 func describe(content []byte, mimeType string, more int) string {
 	what := "data of no known type"
-	if t := media(mimeType); t != "" {
+	if t := textfile.BaseType(mimeType); t != "" {
 		what = t
 		if full, params, err := mime.ParseMediaType(mimeType); err == nil && params["name"] != "" {
 			what = full + " " + params["name"]
 		}
 	}
-	return fmt.Sprintf("[%s, %s: not text, not shown]\n", termsafe.Line(what), size(len(content)+more))
-}
-
-func size(n int) string {
-	switch {
-	case n == 1:
-		return "1 byte"
-	case n < 10_000:
-		return fmt.Sprintf("%d bytes", n)
-	case n < 10_000_000:
-		return fmt.Sprintf("%d kB", (n+500)/1000)
-	}
-	return fmt.Sprintf("%d MB", (n+500_000)/1_000_000)
+	return fmt.Sprintf("[%s, %s: not text, not shown]\n", termsafe.Line(what), humanize.Bytes(int64(len(content)+more)))
 }
 
 // plainText wraps lines that are too long, each at its own indentation, and leaves the others

@@ -89,7 +89,7 @@ func (e *Entry) Message() *Message {
 		References: []string{ThreadID(e.Ref.Feed)},
 		Fields: []Field{
 			{"List-Id", Phrase(feed) + " <" + token(e.Ref.Feed) + "." + domain + ">"},
-			{"Archived-At", bracketed(htmlsafe.URL(e.Entry.URL()))},
+			{"Archived-At", ids(htmlsafe.URL(e.Entry.URL()))},
 			{"X-RSS-Feed", Token(htmlsafe.URL(e.Feed.ID))}, // web URLs only, not commands or files
 			{"Keywords", e.keywords()},
 			{"Content-Language", e.language()},
@@ -105,13 +105,6 @@ func (e *Entry) Message() *Message {
 	}
 	m.Text, m.HTML = e.text(title), e.html(subject)
 	return m
-}
-
-func bracketed(url string) string {
-	if url = Token(url); url != "" {
-		url = "<" + url + ">"
-	}
-	return url
 }
 
 // FeedTitle returns the title of a feed.
@@ -174,13 +167,9 @@ func Lang(tag string) string {
 
 // language returns a language tag, "" if it is not valid (RFC 5646, 2.1).
 func language(tag string) string {
-	if len(tag) < 2 || len(tag) > 35 {
+	if len(tag) < 2 || len(tag) > 35 || !isASCII(tag) ||
+		strings.Trim(strings.ToLower(tag), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
 		return ""
-	}
-	for i := range len(tag) {
-		if c := tag[i] | 0x20; (c < 'a' || c > 'z') && (tag[i] < '0' || tag[i] > '9') && tag[i] != '-' {
-			return ""
-		}
 	}
 	return tag
 }

@@ -11,8 +11,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/mail"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -95,7 +97,7 @@ func (m *Message) thread() []Field {
 	return []Field{{"In-Reply-To", ids(m.References[len(m.References)-1])}, {"References", ids(m.References...)}}
 }
 
-// ids formats message IDs for a header.
+// ids formats message IDs, or URLs, for a header.
 func ids(list ...string) string {
 	var b []string
 	for _, id := range list {
@@ -145,33 +147,24 @@ func mostlyOdd(text string) bool {
 // at the beginning, also after ">" of a mailbox, and a line that is only a dot. Other text of a
 // message never has such lines.
 func protect(b []byte) []byte {
-	var out []byte
-	done := 0
-	for at := 0; at < len(b); {
-		end := at + len(b[at:])
-		if n := bytes.IndexByte(b[at:], '\n'); n >= 0 {
-			end = at + n
-		}
-		line := b[at:end]
-		quotes := len(line) - len(bytes.TrimLeft(line, ">"))
-		switch {
-		case bytes.HasPrefix(line[quotes:], []byte("From ")):
-			out = append(append(append(out, b[done:at]...), line[:quotes]...), "=46"...)
-			if len(line)+2 > 76 {
-				out = append(out, "=\n"...)
-			}
-			done = at + quotes + 1
-		case string(line) == ".":
-			out = append(append(out, b[done:at]...), "=2E"...)
-			done = end
-		}
-		at = end + 1
-	}
-	if out == nil {
+	if !bytes.Contains(b, []byte("From ")) && !bytes.Contains(b, []byte("\n.\n")) { // as in most messages
 		return b
 	}
-	return append(out, b[done:]...)
+	return misread().ReplaceAllFunc(b, func(line []byte) []byte {
+		if len(line) == 1 {
+			return []byte("=2E")
+		}
+		quotes, rest, _ := bytes.Cut(line, []byte("F"))
+		escape := "=46"
+		if len(line)+2 > 76 {
+			escape += "=\n"
+		}
+		return slices.Concat(quotes, []byte(escape), rest)
+	})
 }
+
+// misread matches such a line.
+var misread = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(?:>*From .*|\.)$`) })
 
 // maxWords is the maximum number of bytes of untrusted text in a header field.
 const maxWords = 240
@@ -264,22 +257,12 @@ const maxToken = 900
 
 // Token returns a URL or an address for a header, "" if it is invalid or too long: it cannot be cut.
 func Token(s string) string {
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] >= 0x7f || s[i] == '<' || s[i] == '>' || s[i] == '"' || s[i] == '\\' {
-			return ""
-		}
-	}
-	if len(s) > maxToken {
+	if len(s) > maxToken || !isASCII(s) || strings.ContainsAny(s, ` <>"\`) {
 		return ""
 	}
 	return s
 }
 
 func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] >= 0x7f {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f })
 }

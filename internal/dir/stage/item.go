@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/dir/journal"
+	"github.com/lektordir/lektor/internal/text/markup"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // Item is an entry of a document, with the values that identify it and show whether it has changed.
@@ -45,6 +47,15 @@ func date(at time.Time, raw, layout string) string {
 		return raw
 	}
 	return at.UTC().Format(layout)
+}
+
+// PlainText returns content as [Item].Text has it: text without the markup of HTML or XML and with
+// single spaces, other content as it is.
+func PlainText(content, mimeType string) string {
+	if !textfile.IsText(mimeType) {
+		return content
+	}
+	return markup.Plain(content, markup.ModeOf(mimeType))
 }
 
 // ID returns the id of an entry: the first of id, guid and link that is not empty, or "urn:sha256:"

@@ -91,26 +91,55 @@ func Subscribed(d *lektordir.Dir, hash string) bool {
 	return err == nil
 }
 
-// Record writes text to a file below src/$feed/etc/area, unless the file has it already. An empty
-// text removes the file.
-func Record(d *lektordir.Dir, hash, area, name, text string) error {
-	return RecordBy(atomicfile.WriteUnsynced, atomicfile.RemoveUnsynced, d, hash, area, name, text)
+// Dir is a directory src/$feed/etc/AREA, see [Area].
+type Dir struct {
+	d          *lektordir.Dir
+	hash, area string
 }
 
-// RecordDurably is like record, but makes the change durable.
-func RecordDurably(d *lektordir.Dir, hash, area, name, text string) error {
-	return RecordBy(atomicfile.Write, atomicfile.Remove, d, hash, area, name, text)
+// In returns the directory of an area; an empty area means src/$feed/etc.
+func In(d *lektordir.Dir, hash, area string) Dir { return Dir{d, hash, area} }
+
+// Path returns the path of a file, or with "" that of the directory.
+func (a Dir) Path(name string) string { return filepath.Join(Area(a.d, a.hash, a.area), name) }
+
+// Line returns the first line of a file, "" if it cannot be read.
+func (a Dir) Line(name string) string {
+	line, _ := atomicfile.Line(a.Path(name))
+	return line
+}
+
+// Exists reports whether the directory exists.
+func (a Dir) Exists() bool { return atomicfile.Exists(a.Path("")) }
+
+// Make creates the directory if it does not exist.
+func (a Dir) Make() error {
+	if err := Guard(a.d, a.hash, a.area); err != nil {
+		return err
+	}
+	return os.MkdirAll(a.Path(""), 0o777)
+}
+
+// Record writes lines to a file, unless the file has them already. No line, or an empty one, removes the
+// file.
+func (a Dir) Record(name string, lines ...string) error {
+	return a.RecordBy(atomicfile.WriteUnsynced, atomicfile.RemoveUnsynced, name, lines...)
+}
+
+// RecordDurably is like Record, but makes the change durable.
+func (a Dir) RecordDurably(name string, lines ...string) error {
+	return a.RecordBy(atomicfile.Write, atomicfile.Remove, name, lines...)
 }
 
 // RecordBy is Record with other functions to write and to remove a file.
-func RecordBy(write func(path string, data []byte) error, remove func(path string) error, d *lektordir.Dir, hash, area,
-	name, text string) error {
-	path := filepath.Join(Area(d, hash, area), name)
+func (a Dir) RecordBy(write func(path string, data []byte) error, remove func(path string) error, name string,
+	lines ...string) error {
+	path, text := a.Path(name), Lines(lines...)
 	old, err := atomicfile.Read(path, max(MaxSize, int64(len(text))))
 	if text == "" && errors.Is(err, fs.ErrNotExist) || text != "" && err == nil && string(old) == text {
 		return nil
 	}
-	if err := Guard(d, hash, area); err != nil {
+	if err := Guard(a.d, a.hash, a.area); err != nil {
 		return err
 	}
 	if text == "" {

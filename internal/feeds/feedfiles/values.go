@@ -141,41 +141,30 @@ func (a *Values) Save(names ...string) error {
 	var errs []error
 	for _, name := range names {
 		if value, ok := a.changed[name]; ok {
-			errs = append(errs, a.store(name, value))
+			errs = append(errs, a.store(name, value, atomicfile.CreateUnsynced, atomicfile.RemoveUnsynced))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (a *Values) store(name, value string) (err error) {
+// Write stores a value with a sync; "" removes it.
+func (a *Values) Write(name, value string) error {
+	return a.store(name, value, atomicfile.Write, atomicfile.Remove)
+}
+
+func (a *Values) store(name, value string, write func(string, []byte) error, remove func(string) error) (err error) {
 	path := a.Path(name)
-	if value != "" && a.Secret(name, value) {
-		if err := Hide(path); err != nil {
+	switch {
+	case value == "":
+		err = remove(path)
+	case a.Secret(name, value):
+		if err = Hide(path); err != nil {
 			return err
 		}
 		a.names[name] = true
-	}
-	switch {
-	case value == "":
-		err = atomicfile.RemoveUnsynced(path)
-	case !a.names[name]:
-		err = atomicfile.CreateUnsynced(path, []byte(value+"\n"))
+		fallthrough
 	default:
-		err = atomicfile.WriteUnsynced(path, []byte(value+"\n"))
-	}
-	if err == nil {
-		a.SetStored(name, value)
-	}
-	return err
-}
-
-// Write stores a value with a sync; "" removes it. The caller must guard a secret value.
-func (a *Values) Write(name, value string) (err error) {
-	path := a.Path(name)
-	if value == "" {
-		err = atomicfile.Remove(path)
-	} else {
-		err = atomicfile.Write(path, []byte(value+"\n"))
+		err = write(path, []byte(value+"\n"))
 	}
 	if err == nil {
 		a.SetStored(name, value)

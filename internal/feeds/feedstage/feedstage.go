@@ -11,7 +11,6 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/stage"
-	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 	"github.com/lektordir/lektor/lektordir/fromfeed"
 )
@@ -124,10 +123,6 @@ func document(f *feedconv.Feed, p lektordir.Policy, article func(i int) (Article
 // item returns an entry in the form of package stage. revise, if not nil, may change the entry before
 // it is written.
 func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
-	text := e.Content
-	if textfile.IsText(e.Type) {
-		text = feedconv.PlainText(text, e.Type)
-	}
 	var enclosures []string
 	for _, enc := range e.Enclosures {
 		enclosures = append(enclosures, enc.URL)
@@ -135,7 +130,7 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 	return stage.Item{
 		GUID: e.GUID, Title: e.Title, Link: e.Link,
 		PubDate: e.PubDate, PubDateRaw: e.PubDateRaw, Updated: e.Updated,
-		Text: text, Enclosures: enclosures, Status: fromfeed.Live(e).Get("status"),
+		Text: stage.PlainText(e.Content, e.Type), Enclosures: enclosures, Status: fromfeed.Live(e).Get("status"),
 		Files: func(replaces string) iter.Seq2[string, []byte] {
 			to := fromfeed.Entry(e)
 			if revise != nil {

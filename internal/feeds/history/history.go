@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +34,7 @@ const (
 	fileIncomplete = "incomplete" // URL of the missing archive, tab, reason, tab, time of the record
 	fileRetry      = "retry"      // number of failed walks in a row, tab, time of the next walk
 	fileComplete   = "complete"   // read by lektordir
+	fileFollow     = "follow"     // set by the user, see [feedfiles.PathHistory]
 )
 
 // maxArchives is the maximum size of a record of archives, in bytes.
@@ -45,38 +45,19 @@ var retry = limiter.Backoff{Base: 24 * time.Hour, Cap: 30 * 24 * time.Hour}
 
 // History is the state of a feed's history, in the directory etc/history. To write, the caller must
 // hold the feed's lock.
-type History struct {
-	d    *lektordir.Dir
-	hash string
-}
+type History struct{ dir feedfiles.Dir }
 
 // Of returns the History of a feed.
-func Of(d *lektordir.Dir, hash string) *History { return &History{d, hash} }
-
-func (h *History) path(name string) string {
-	return filepath.Join(feedfiles.Area(h.d, h.hash, feedfiles.AreaHistory), name)
-}
-
-func (h *History) line(name string) string {
-	v, _ := atomicfile.Line(h.path(name))
-	return v
-}
-
-// write writes a file durably, unless it has the value already. "" removes it.
-func (h *History) write(name, value string) error {
-	return feedfiles.RecordDurably(h.d, h.hash, feedfiles.AreaHistory, name, feedfiles.Lines(value))
+func Of(d *lektordir.Dir, hash string) *History {
+	return &History{feedfiles.In(d, hash, feedfiles.AreaHistory)}
 }
 
 // Exists reports whether there is any state.
-func (h *History) Exists() bool {
-	_, err := os.Lstat(feedfiles.Area(h.d, h.hash, feedfiles.AreaHistory))
-	return err == nil
-}
+func (h *History) Exists() bool { return h.dir.Exists() }
 
 // Follow reports whether archives are fetched automatically. The user can turn that off.
 func (h *History) Follow() bool {
-	v, _ := atomicfile.Line(h.d.Join("src", h.hash, feedfiles.PathHistory))
-	return !strings.EqualFold(strings.TrimSpace(v), "off")
+	return !strings.EqualFold(strings.TrimSpace(h.dir.Line(fileFollow)), "off")
 }
 
 // Linked holds the kind and the links of the feed's own document when it was last parsed.
@@ -87,7 +68,7 @@ type Linked struct {
 
 // Linked returns the recorded Linked.
 func (h *History) Linked() Linked {
-	return Linked{rfc5005.Kind(h.line(fileKind)), h.line(filePrev), h.line(fileNextPage)}
+	return Linked{rfc5005.Kind(h.dir.Line(fileKind)), h.dir.Line(filePrev), h.dir.Line(fileNextPage)}
 }
 
 // SetLinked records l durably, because an unmodified document is not parsed again, so that its archives
@@ -96,8 +77,9 @@ func (h *History) SetLinked(l Linked) error {
 	if l == (Linked{}) && !h.Exists() {
 		return nil
 	}
-	err := errors.Join(h.write(filePrev, feedfiles.OneField(l.Prev)), h.write(fileNextPage, feedfiles.OneField(l.Next)),
-		h.write(fileKind, string(l.Kind)))
+	err := errors.Join(h.dir.RecordDurably(filePrev, feedfiles.OneField(l.Prev)),
+		h.dir.RecordDurably(fileNextPage, feedfiles.OneField(l.Next)),
+		h.dir.RecordDurably(fileKind, string(l.Kind)))
 	if l.Prev == "" {
 		err = errors.Join(err, h.ClearGap())
 	}
@@ -106,11 +88,11 @@ func (h *History) SetLinked(l Linked) error {
 
 // Baseline returns where automatic walks end.
 func (h *History) Baseline() rfc5005.Baseline {
-	modified, ok := feedfiles.ModTime(h.path(fileBaseline))
+	modified, ok := feedfiles.ModTime(h.dir.Path(fileBaseline))
 	if !ok {
 		return rfc5005.Baseline{}
 	}
-	url, since, _ := strings.Cut(h.line(fileBaseline), "\t")
+	url, since, _ := strings.Cut(h.dir.Line(fileBaseline), "\t")
 	if url == "-" {
 		url = ""
 	}
@@ -123,7 +105,7 @@ func (h *History) Baseline() rfc5005.Baseline {
 
 // SetBaseline sets the baseline; the zero value removes it.
 func (h *History) SetBaseline(b rfc5005.Baseline) error {
-	return h.write(fileBaseline, baselineLine(b))
+	return h.dir.RecordDurably(fileBaseline, baselineLine(b))
 }
 
 func baselineLine(b rfc5005.Baseline) string {
@@ -137,14 +119,14 @@ func baselineLine(b rfc5005.Baseline) string {
 // that left no entries missing; began is its start. The change is not synced. A feed without archives
 // has no baseline.
 func (h *History) MoveBaseline(began time.Time) error {
-	b := rfc5005.Baseline{URL: h.line(filePrev), Since: began}
+	b := rfc5005.Baseline{URL: h.dir.Line(filePrev), Since: began}
 	if b.URL == "" {
 		old := h.Baseline()
 		if b.URL = old.URL; !old.Set() {
 			return nil
 		}
 	}
-	return feedfiles.Record(h.d, h.hash, feedfiles.AreaHistory, fileBaseline, feedfiles.Lines(baselineLine(b)))
+	return h.dir.Record(fileBaseline, baselineLine(b))
 }
 
 // Gap is a missing archive. All older archives are missing, too.
@@ -160,7 +142,7 @@ func (g *Gap) String() string {
 
 // Gap returns the recorded gap of a feed, nil if there is none.
 func (h *History) Gap() *Gap {
-	line := h.line(fileIncomplete)
+	line := h.dir.Line(fileIncomplete)
 	if line == "" {
 		return nil
 	}
@@ -179,28 +161,29 @@ func (h *History) Missing(now time.Time, url, reason string, progress bool, afte
 	old := h.Gap()
 	tries := 0
 	if old != nil && !progress {
-		n, _, _ := strings.Cut(h.line(fileRetry), "\t")
+		n, _, _ := strings.Cut(h.dir.Line(fileRetry), "\t")
 		tries, _ = strconv.Atoi(n)
 	}
 	tries = max(tries, 0) + 1
 	next := now.Add(retry.Wait(tries, 0, after)).UTC().Format(time.RFC3339)
 	isNew = old == nil || old.URL != url || old.Reason != reason
 	if isNew {
-		err = h.write(fileIncomplete, strings.Join([]string{url, reason, now.UTC().Format(time.RFC3339)}, "\t"))
+		err = h.dir.RecordDurably(fileIncomplete, strings.Join([]string{url, reason, now.UTC().Format(time.RFC3339)},
+			"\t"))
 	}
-	return isNew, errors.Join(err, h.write(fileRetry, strconv.Itoa(tries)+"\t"+next))
+	return isNew, errors.Join(err, h.dir.RecordDurably(fileRetry, strconv.Itoa(tries)+"\t"+next))
 }
 
 // Retry returns the time from which an automatic walk may request a missing archive again.
 func (h *History) Retry() time.Time {
-	_, next, _ := strings.Cut(h.line(fileRetry), "\t")
+	_, next, _ := strings.Cut(h.dir.Line(fileRetry), "\t")
 	t, _ := time.Parse(time.RFC3339, next)
 	return t
 }
 
 // ClearGap records that there is no gap.
 func (h *History) ClearGap() error {
-	return errors.Join(h.write(fileRetry, ""), h.write(fileIncomplete, ""))
+	return errors.Join(h.dir.RecordDurably(fileRetry, ""), h.dir.RecordDurably(fileIncomplete, ""))
 }
 
 // CompletePath returns the path of the file that [History.Present] writes, below src/.
@@ -212,41 +195,30 @@ func CompletePath(hash string) string {
 // of their unique names; see [lektordir.Dir.Complete].
 func (h *History) Present(identities []string) error {
 	text := feedfiles.Lines(identities...)
-	old, err := atomicfile.Read(h.path(fileComplete), maxArchives)
+	old, err := atomicfile.Read(h.dir.Path(fileComplete), maxArchives)
 	if err == nil && string(old) == text {
 		return nil
 	}
-	if err := h.mkdir(); err != nil {
+	if err := h.dir.Make(); err != nil {
 		return err
 	}
-	return atomicfile.Write(h.path(fileComplete), []byte(text))
+	return atomicfile.Write(h.dir.Path(fileComplete), []byte(text))
 }
 
 // NotComplete records that the document of a feed is not marked complete.
 func (h *History) NotComplete() error {
-	if !atomicfile.Exists(h.path(fileComplete)) {
+	if !atomicfile.Exists(h.dir.Path(fileComplete)) {
 		return nil
 	}
-	return h.write(fileComplete, "")
-}
-
-func (h *History) mkdir() error {
-	if err := feedfiles.Guard(h.d, h.hash, feedfiles.AreaHistory); err != nil {
-		return err
-	}
-	return os.MkdirAll(feedfiles.Area(h.d, h.hash, feedfiles.AreaHistory), 0o777)
+	return h.dir.RecordDurably(fileComplete, "")
 }
 
 // Forget removes the files of a subscription. The record of archives stays, like the journal:
 // delivered archives are not fetched again.
-func (h *History) Forget() error {
-	if err := feedfiles.Guard(h.d, h.hash, feedfiles.AreaHistory); err != nil {
-		return err
-	}
-	var bad error
+func (h *History) Forget() (bad error) {
 	for _, name := range []string{fileKind, filePrev, fileNextPage, fileBaseline, fileRetry, fileIncomplete,
-		filepath.Base(feedfiles.PathHistory)} {
-		bad = errors.Join(bad, atomicfile.RemoveUnsynced(h.path(name)))
+		fileFollow} {
+		bad = errors.Join(bad, h.dir.Record(name))
 	}
 	return bad
 }
@@ -281,7 +253,7 @@ func parseArchive(line []byte) (s rfc5005.Stored, ok bool) {
 // Archives reads the record of archives. It skips damaged lines: such an archive is fetched again,
 // and its entries are not delivered twice.
 func (h *History) Archives() (*rfc5005.Record, error) {
-	data, err := filelog.Read(h.path(fileArchives), archivesLog)
+	data, err := filelog.Read(h.dir.Path(fileArchives), archivesLog)
 	if err != nil {
 		return nil, err
 	}
@@ -301,10 +273,10 @@ var archivesLog = filelog.Options{Valid: func(line []byte) bool { _, ok := parse
 // Store adds an archive to the record. Its entries must be durable. Store does not sync: a lost
 // line costs a request.
 func (h *History) Store(s rfc5005.Stored) error {
-	if err := h.mkdir(); err != nil {
+	if err := h.dir.Make(); err != nil {
 		return err
 	}
-	log, _, err := filelog.Open(h.path(fileArchives), archivesLog)
+	log, _, err := filelog.Open(h.dir.Path(fileArchives), archivesLog)
 	if err != nil {
 		return err
 	}
@@ -319,7 +291,7 @@ func (h *History) Walk(now time.Time, asked bool, own ...string) (*rfc5005.Walk,
 	if err != nil {
 		return nil, err
 	}
-	w := rfc5005.NewWalk(record, h.line(filePrev), own...)
+	w := rfc5005.NewWalk(record, h.dir.Line(filePrev), own...)
 	if gap := h.Gap(); gap != nil {
 		w.Gap = gap.URL
 		w.Later = !asked && now.Before(h.Retry())
@@ -339,7 +311,7 @@ func (h *History) Walk(now time.Time, asked bool, own ...string) (*rfc5005.Walk,
 // stored (RFC 5005, section 4.2), or if a missing archive may be requested again. whole is true if no
 // archive is missing or still to be requested. own holds the URLs of the document.
 func (h *History) WalkDue(now time.Time, own ...string) (due, whole bool) {
-	if h.line(filePrev) == "" {
+	if h.dir.Line(filePrev) == "" {
 		return false, true
 	}
 	w, err := h.Walk(now, false, own...)
@@ -354,13 +326,12 @@ func (h *History) WalkDue(now time.Time, own ...string) (due, whole bool) {
 
 // Stored reports whether there is a record of archives, even if it cannot be read.
 func (h *History) Stored() bool {
-	_, err := os.Lstat(h.path(fileArchives))
-	return err == nil
+	return atomicfile.Exists(h.dir.Path(fileArchives))
 }
 
 // Sync makes the record of archives durable.
 func (h *History) Sync() error {
-	f, err := atomicfile.Optional(os.Open(h.path(fileArchives)))
+	f, err := atomicfile.Optional(os.Open(h.dir.Path(fileArchives)))
 	if f == nil {
 		return err
 	}

@@ -141,10 +141,10 @@ func TestBaselineLines(t *testing.T) {
 	}
 	old := at.Add(-time.Hour)
 	for text, url := range map[string]string{"http://x.example/9\n": "http://x.example/9", "": "", "http://x.example/9\t2026-13": "http://x.example/9"} {
-		if err := os.WriteFile(h.path(fileBaseline), []byte(text), 0o666); err != nil {
+		if err := os.WriteFile(h.dir.Path(fileBaseline), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chtimes(h.path(fileBaseline), old, old); err != nil {
+		if err := os.Chtimes(h.dir.Path(fileBaseline), old, old); err != nil {
 			t.Fatal(err)
 		}
 		if got := h.Baseline(); got.URL != url || !got.Since.Equal(old) {
@@ -232,7 +232,7 @@ func TestMissing(t *testing.T) {
 		t.Error(err, h.Gap(), h.Summary())
 	}
 	// The message has no control characters and line breaks of the file.
-	if err := os.WriteFile(h.path(fileIncomplete), []byte("\x1b[31mx\n\n\n"), 0o666); err != nil {
+	if err := os.WriteFile(h.dir.Path(fileIncomplete), []byte("\x1b[31mx\n\n\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if g := h.Gap(); strings.ContainsAny(g.String(), "\x1b\n") || !h.Retry().IsZero() {

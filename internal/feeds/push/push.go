@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -50,7 +51,7 @@ func Of(clouds []feedconv.Cloud, links []feedconv.Link) Offers {
 // returns their errors, joined.
 func Read(d *lektordir.Dir, hash string) (Offers, error) {
 	lines := func(name string) (out []string) {
-		text, _ := atomicfile.Read(filepath.Join(feedfiles.Area(d, hash, feedfiles.AreaPush), name), atomicfile.MaxLine)
+		text, _ := atomicfile.Read(feedfiles.In(d, hash, feedfiles.AreaPush).Path(name), atomicfile.MaxLine)
 		for s := range strings.Lines(string(text)) {
 			if s = strings.TrimSuffix(s, "\n"); s != "" && len(out) < maxPush {
 				out = append(out, s)
@@ -84,11 +85,8 @@ func (p Offers) Write(d *lektordir.Dir, hash string) error {
 		clouds = append(clouds, strings.Join([]string{feedfiles.OneField(c.Domain), port, feedfiles.OneField(c.Path),
 			feedfiles.OneField(c.RegisterProcedure), feedfiles.OneField(c.Protocol)}, "\t"))
 	}
-	return errors.Join(
-		feedfiles.Record(d, hash, feedfiles.AreaPush, "cloud", feedfiles.Lines(clouds...)),
-		feedfiles.Record(d, hash, feedfiles.AreaPush, "hub", feedfiles.Lines(p.Hubs...)),
-		feedfiles.Record(d, hash, feedfiles.AreaPush, "self", feedfiles.Lines(p.Self...)),
-	)
+	dir := feedfiles.In(d, hash, feedfiles.AreaPush)
+	return errors.Join(dir.Record("cloud", clouds...), dir.Record("hub", p.Hubs...), dir.Record("self", p.Self...))
 }
 
 // Stamp changes if the results of [Read], [subscriptions.PublicURL] or [settings.Paused] may have changed. Compare
@@ -109,20 +107,16 @@ const missedFile = "missed"
 // RecordMissed records the time at which the fetcher found a feed changed without a notification. It does
 // nothing if the feed does not offer notifications.
 func RecordMissed(d *lektordir.Dir, hash string, at time.Time) error {
-	dir := feedfiles.Area(d, hash, feedfiles.AreaPush)
-	for _, offer := range []string{"hub", "cloud"} {
-		if _, err := os.Lstat(filepath.Join(dir, offer)); err == nil {
-			return feedfiles.Record(d, hash, feedfiles.AreaPush, missedFile,
-				feedfiles.Lines(at.UTC().Format(time.RFC3339)))
-		}
+	dir := feedfiles.In(d, hash, feedfiles.AreaPush)
+	if !atomicfile.Exists(dir.Path("hub")) && !atomicfile.Exists(dir.Path("cloud")) {
+		return nil
 	}
-	return nil
+	return dir.Record(missedFile, at.UTC().Format(time.RFC3339))
 }
 
 // Missed returns the time of the last [RecordMissed], zero if there was none.
 func Missed(d *lektordir.Dir, hash string) time.Time {
-	line, _ := atomicfile.Line(filepath.Join(feedfiles.Area(d, hash, feedfiles.AreaPush), missedFile))
-	t, _ := time.Parse(time.RFC3339, line)
+	t, _ := time.Parse(time.RFC3339, feedfiles.In(d, hash, feedfiles.AreaPush).Line(missedFile))
 	return t
 }
 
@@ -172,52 +166,20 @@ func TokenOf(path string) string {
 	return strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
 }
 
-// registrationFile is a field of a registration.
-type registrationFile struct {
-	name string
-	// private files hold secrets with which others could impersonate the hub.
-	private bool
-	value   any // *string, *time.Time or *int
-}
-
-// files returns the files in the order in which they are written. State is the last, because readers
+// files returns the fields in the order in which they are written. State is the last, because readers
 // check it first.
-func (r *Registration) files() []registrationFile {
-	return []registrationFile{
-		{"hub", false, &r.Hub}, {"protocol", false, &r.Protocol}, {"topic", false, &r.Topic},
-		{"callback", true, &r.Callback}, {"secret", true, &r.Secret}, {"signature", false, &r.Signature},
-		{"since", false, &r.Since}, {"asked", false, &r.Asked}, {"expires", false, &r.Expires},
-		{"next", false, &r.Next}, {"notified", false, &r.Notified},
-		{"failures", false, &r.Failures}, {"error", false, &r.Error}, {"state", false, &r.State},
+func (r *Registration) files() []values.Field {
+	return []values.Field{
+		{Name: "hub", Var: &r.Hub}, {Name: "protocol", Var: &r.Protocol}, {Name: "topic", Var: &r.Topic},
+		{Name: "callback", Var: &r.Callback}, {Name: "secret", Var: &r.Secret},
+		{Name: "signature", Var: &r.Signature}, {Name: "since", Var: &r.Since}, {Name: "asked", Var: &r.Asked},
+		{Name: "expires", Var: &r.Expires}, {Name: "next", Var: &r.Next}, {Name: "notified", Var: &r.Notified},
+		{Name: "failures", Var: &r.Failures}, {Name: "error", Var: &r.Error}, {Name: "state", Var: &r.State},
 	}
 }
 
-func (f registrationFile) text() string {
-	switch v := f.value.(type) {
-	case *time.Time:
-		if !v.IsZero() {
-			return v.UTC().Format(time.RFC3339)
-		}
-	case *int:
-		if *v != 0 {
-			return strconv.Itoa(*v)
-		}
-	case *string:
-		return *v
-	}
-	return ""
-}
-
-func (f registrationFile) parse(s string) {
-	switch v := f.value.(type) {
-	case *time.Time:
-		*v, _ = time.Parse(time.RFC3339, s)
-	case *int:
-		*v, _ = strconv.Atoi(s)
-	case *string:
-		*v = s
-	}
-}
+// private reports whether a file holds a secret with which others could impersonate the hub.
+func private(name string) bool { return name == "callback" || name == "secret" }
 
 // ReadRegistration reads a feed's registration; the zero value means none. It ignores damaged files. If
 // hub, protocol or token is missing, or the file of the secret is empty, for example after the disk was full,
@@ -230,12 +192,12 @@ func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 		return r
 	}
 	for _, f := range r.files() {
-		if slices.ContainsFunc(ents, func(e fs.DirEntry) bool { return e.Name() == f.name }) {
-			line, _ := atomicfile.Line(filepath.Join(dir, f.name))
-			if f.private && line == "" {
+		if slices.ContainsFunc(ents, func(e fs.DirEntry) bool { return e.Name() == f.Name }) {
+			line, _ := atomicfile.Line(filepath.Join(dir, f.Name))
+			if private(f.Name) && line == "" {
 				return Registration{} // a power cut emptied it; without the secret, anybody's content would be accepted
 			}
-			f.parse(line)
+			f.Parse(line)
 		}
 	}
 	if len(r.Token()) != TokenLen || r.Hub == "" || r.Protocol == "" {
@@ -248,6 +210,9 @@ func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 // file, so that old is right even after an error. Only the owner can read callback and secret (mode 0600).
 // If the directory of the feed no longer exists, Write returns nil.
 func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) error {
+	if r == *old {
+		return nil
+	}
 	if err := feedfiles.Guard(d, hash, feedfiles.AreaCloudd); err != nil {
 		return err
 	}
@@ -259,40 +224,33 @@ func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) er
 		}
 		old.Next = time.Time{}
 	}
+	_ = os.Mkdir(dir, 0o777) // if it fails, so does the first file
 	oldFiles := old.files()
 	for i, f := range r.files() {
-		v := f.text()
-		if v == oldFiles[i].text() {
+		v := f.Text()
+		if v == oldFiles[i].Text() {
 			continue
 		}
-		path := filepath.Join(dir, f.name)
+		path := filepath.Join(dir, f.Name)
 		var err error
-		if v == "" {
+		switch {
+		case v == "":
 			err = atomicfile.RemoveUnsynced(path)
-		} else if err = f.put(path); errors.Is(err, fs.ErrNotExist) {
-			if err = os.Mkdir(dir, 0o777); err == nil || errors.Is(err, fs.ErrExist) {
-				err = f.put(path)
+		case private(f.Name):
+			err = feedfiles.Hide(path)
+			fallthrough
+		default:
+			if err == nil {
+				err = atomicfile.WriteUnsynced(path, []byte(v+"\n"))
 			}
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
 		}
 		if err != nil {
 			return err
 		}
-		oldFiles[i].parse(v)
+		oldFiles[i].Parse(v)
 	}
 	return nil
-}
-
-func (f registrationFile) put(path string) error {
-	if f.private {
-		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err == nil {
-			_ = file.Close()
-		} else if !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	return atomicfile.WriteUnsynced(path, []byte(f.text()+"\n"))
 }

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -21,42 +20,35 @@ const (
 
 // ESS is the state of the ESS and NNO documents of a feed, which are smaller than the feed and show
 // whether it has changed: the directory src/$feed/etc/ess.
-type ESS struct {
-	Dir  *lektordir.Dir
-	Hash string // the feed's hash
-}
+type ESS struct{ dir feedfiles.Dir }
 
-func (e ESS) line(name string) string {
-	line, _ := atomicfile.Line(filepath.Join(e.Path(), name))
-	return strings.TrimSpace(line)
-}
+// ESSOf returns the ESS of a feed.
+func ESSOf(d *lektordir.Dir, hash string) ESS { return ESS{feedfiles.In(d, hash, areaESS)} }
+
+func (e ESS) line(name string) string { return strings.TrimSpace(e.dir.Line(name)) }
 
 // Path returns the directory, for messages.
-func (e ESS) Path() string { return feedfiles.Area(e.Dir, e.Hash, areaESS) }
+func (e ESS) Path() string { return e.dir.Path("") }
 
 // Link returns the URL of the feed's ESS document, "" if none is known.
 func (e ESS) Link() string { return e.line(fileLink) }
 
 // Size returns the number of bytes transferred for the feed itself, 0 if unknown.
 func (e ESS) Size() int64 {
-	n, err := strconv.ParseInt(e.line(fileSize), 10, 64)
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.ParseInt(e.line(fileSize), 10, 64)
 	return max(n, 0)
 }
 
 // Record stores the URLs of the feed's ESS and NNO documents, and the size of the feed if its ESS
 // document is known. "" and 0 leave a value unchanged, because another source may have set it.
-func (e ESS) Record(link, nno string, size int64) error {
-	bad := feedfiles.Guard(e.Dir, e.Hash, areaESS)
+func (e ESS) Record(link, nno string, size int64) (bad error) {
 	for _, f := range [][2]string{{fileLink, link}, {fileNNO, nno}} {
 		if bad == nil && f[1] != "" {
-			bad = feedfiles.Record(e.Dir, e.Hash, areaESS, f[0], feedfiles.Lines(f[1]))
+			bad = e.dir.Record(f[0], f[1])
 		}
 	}
 	if bad == nil && size > 0 && e.Link() != "" {
-		bad = feedfiles.Record(e.Dir, e.Hash, areaESS, fileSize, feedfiles.Lines(strconv.FormatInt(size, 10)))
+		bad = e.dir.Record(fileSize, strconv.FormatInt(size, 10))
 	}
 	return bad
 }
@@ -65,7 +57,7 @@ func (e ESS) Record(link, nno string, size int64) error {
 // run writes nothing.
 func (e ESS) State(link string, dryRun bool) (*State, error) {
 	if !dryRun {
-		if err := feedfiles.Record(e.Dir, e.Hash, areaESS, feedfiles.FileURL, feedfiles.Lines(link)); err != nil {
+		if err := e.dir.Record(feedfiles.FileURL, link); err != nil {
 			return nil, err
 		}
 	}
@@ -73,17 +65,13 @@ func (e ESS) State(link string, dryRun bool) (*State, error) {
 }
 
 // Moved records the new URL of the document.
-func (e ESS) Moved(link string) error {
-	return feedfiles.Record(e.Dir, e.Hash, areaESS, fileLink, feedfiles.Lines(link))
-}
+func (e ESS) Moved(link string) error { return e.dir.Record(fileLink, link) }
 
 // Handled reads the entries that need not be fetched any more, an ESS document of at most limit
 // bytes. The error is fs.ErrNotExist if there is none.
 func (e ESS) Handled(limit int64) ([]byte, error) {
-	return atomicfile.Read(filepath.Join(e.Path(), fileHandled), limit)
+	return atomicfile.Read(e.dir.Path(fileHandled), limit)
 }
 
 // SetHandled writes the document that [ESS.Handled] reads.
-func (e ESS) SetHandled(doc []byte) error {
-	return feedfiles.Record(e.Dir, e.Hash, areaESS, fileHandled, string(doc))
-}
+func (e ESS) SetHandled(doc []byte) error { return e.dir.Record(fileHandled, string(doc)) }

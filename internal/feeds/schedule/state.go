@@ -150,11 +150,6 @@ func (s *State) ChangeOnly(name, value string) error {
 	if err := s.forget(name, old, value); err != nil {
 		return err
 	}
-	if feedfiles.IsSecret(name, value) {
-		if err := feedfiles.Hide(s.values.Path(name)); err != nil {
-			return err
-		}
-	}
 	if err := s.values.Write(name, value); err != nil {
 		return err
 	}

@@ -76,8 +76,7 @@ func (s *Settings) save() error {
 	if !ok {
 		return nil
 	}
-	path := s.values.Path(feedfiles.FileURL)
-	b, err := atomicfile.Read(path, feedfiles.MaxSize)
+	b, err := atomicfile.Read(s.values.Path(feedfiles.FileURL), feedfiles.MaxSize)
 	if now := strings.TrimSuffix(string(b), "\n"); err == nil && now != s.values.Stored(feedfiles.FileURL) {
 		s.values.SetStored(feedfiles.FileURL, now)
 		s.values.Forget(feedfiles.FileOrigin)
@@ -85,9 +84,6 @@ func (s *Settings) save() error {
 	}
 	if origin, ok := s.values.Changed(feedfiles.FileOrigin); ok && err == nil {
 		err = s.values.Write(feedfiles.FileOrigin, origin)
-	}
-	if err == nil && s.values.Secret(feedfiles.FileURL, value) {
-		err = feedfiles.Hide(path)
 	}
 	if err == nil {
 		err = s.values.Write(feedfiles.FileURL, value)

@@ -51,11 +51,6 @@ func ParseKeep(v string) (Keep, error) {
 	return k, nil
 }
 
-func checkKeep(v string) error {
-	_, err := ParseKeep(v)
-	return err
-}
-
 // KeepOf returns the setting keep of a feed; ok is false if it is not set. An invalid setting is an
 // error.
 func KeepOf(d *lektordir.Dir, hash string) (k Keep, ok bool, err error) {

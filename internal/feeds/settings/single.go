@@ -51,14 +51,14 @@ func ReadCategories(d *lektordir.Dir, hash string) (out []string, err error) {
 
 // SetCategories writes the categories of a feed; an empty list removes the file.
 func SetCategories(d *lektordir.Dir, hash string, categories []string, write func(string, []byte) error) error {
-	var b strings.Builder
+	var lines []string
 	for _, c := range categories {
 		if c = feedfiles.OneLine(c); c != "" {
-			b.WriteString(c + "\n")
+			lines = append(lines, c)
 		}
 	}
-	return feedfiles.RecordBy(write, atomicfile.Remove, d, hash, "", filepath.Base(feedfiles.PathCategories),
-		b.String())
+	return feedfiles.In(d, hash, "").RecordBy(write, atomicfile.Remove, filepath.Base(feedfiles.PathCategories),
+		lines...)
 }
 
 // InCategory reports whether category, a path of folders, is one of categories or a parent of one,

@@ -36,16 +36,12 @@ var All = []Setting{
 	{feedfiles.FileInterval, feedfiles.PathInterval, false, checkInterval},
 	{feedfiles.FileOnUpdate, "etc/fetch/on-update", false, CheckOnUpdate},
 	{"categories", feedfiles.PathCategories, true, checkNothing},
-	{feedfiles.FileHeaders, "etc/fetch/headers", true, func(v string) error {
-		_,
-			err := httpmsg.ParseHeaders(v)
-		return err
-	}},
+	{feedfiles.FileHeaders, "etc/fetch/headers", true, parsed(httpmsg.ParseHeaders)},
 	{feedfiles.FileFilter, "etc/fetch/filter", false, checkNothing},
 	{feedfiles.FileOrigin, feedfiles.PathOrigin, false, checkNothing},
 	{feedfiles.FilePrivate, feedfiles.PathPrivate, false, oneOf("private", "yes", "no")},
 	{"history", feedfiles.PathHistory, false, oneOf("history", "on", "off")},
-	{"keep", feedfiles.PathKeep, false, checkKeep},
+	{"keep", feedfiles.PathKeep, false, parsed(ParseKeep)},
 	{"fulltext", feedfiles.PathFullText, false, oneOf("fulltext", "on", "off")},
 	{feedfiles.FilePaused, feedfiles.PathPaused, false, oneOf("paused", "on", "off")},
 }
@@ -62,6 +58,11 @@ var Names = func() (names []string) {
 func (s *Setting) InState() bool { return filepath.Dir(s.Path) == "etc/fetch" }
 
 func checkNothing(string) error { return nil }
+
+// parsed returns the check of a setting that is parsed.
+func parsed[T any](parse func(string) (T, error)) func(string) error {
+	return func(v string) error { _, err := parse(v); return err }
+}
 
 func checkAlias(v string) error {
 	if feedfiles.OneLine(v) == "" {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -49,14 +49,10 @@ func PagesOf(d *lektordir.Dir, hash string) (*Pages, error) {
 // readPage reads the page at path; nil if it does not exist or is damaged.
 func readPage(path string) (*Page, error) {
 	var page Page
-	var tries, next string
 	var err error
-	if page.Article, err = getDoc(path, page.fields(&tries, &next)); page.Article == nil ||
-		page.Text != textOf(page.Article) {
+	if page.Article, err = getDoc(path, page.header()); page.Article == nil || page.Text != textOf(page.Article) {
 		return nil, err
 	}
-	page.Tries, _ = strconv.Atoi(tries)
-	page.Next, _ = time.Parse(time.RFC3339, next)
 	return &page, nil
 }
 
@@ -68,24 +64,21 @@ func textOf(article []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(bytes.TrimSpace(article)))
 }
 
-// fields returns the lines before an article, in their order.
-func (page *Page) fields(tries, next *string) []*string {
-	return []*string{&page.URL, &page.Final, &page.ETag, &page.LastModified, &page.Refused, tries, next, &page.Text}
+// header returns the values before an article.
+func (page *Page) header() []values.Field {
+	return []values.Field{{Var: &page.URL}, {Var: &page.Final}, {Var: &page.ETag}, {Var: &page.LastModified},
+		{Var: &page.Refused}, {Var: &page.Tries}, {Var: &page.Next}, {Var: &page.Text}}
 }
 
 // Put stores a page. It syncs a page with Tries, because only this file records that an entry waits for
 // it. Other pages can be fetched again.
 func (p *Pages) Put(page *Page) error {
-	tries, next := "", ""
-	if page.Tries > 0 {
-		tries, next = strconv.Itoa(page.Tries), page.Next.UTC().Format(time.RFC3339)
-	}
 	write := atomicfile.WriteUnsynced
 	if page.Tries > 0 {
 		write = atomicfile.Write
 	}
 	page.Text = textOf(page.Article)
-	return putDoc(p.path(page.URL), page.fields(&tries, &next), page.Article, write)
+	return putDoc(p.path(page.URL), page.header(), page.Article, write)
 }
 
 // Get returns the page of a URL, nil if it does not exist or is damaged.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -55,9 +56,10 @@ func (k docDir) path(url string) string {
 // Remove removes the document of a URL. It returns nil if there is none.
 func (k docDir) Remove(url string) error { return atomicfile.RemoveUnsynced(k.path(url)) }
 
-// header returns the fields before a document, in their order.
-func (doc *Spooled) header() []*string {
-	return []*string{&doc.URL, &doc.Final, &doc.ContentType, &doc.ContentLocation, &doc.ContentLanguage}
+// header returns the values before a document.
+func (doc *Spooled) header() []values.Field {
+	return []values.Field{{Var: &doc.URL}, {Var: &doc.Final}, {Var: &doc.ContentType}, {Var: &doc.ContentLocation},
+		{Var: &doc.ContentLanguage}}
 }
 
 // Put stores a document. It does not sync: if a power cut damages a document, the digest does not match,
@@ -76,15 +78,15 @@ func (s *Spool) Get(url string) (*Spooled, error) {
 	return doc, nil
 }
 
-// putDoc writes a file: a line with a digest, a line for each field, and the body. write is a function of
+// putDoc writes a file: a line with a digest, a line for each value, and the body. write is a function of
 // package atomicfile.
-func putDoc(path string, fields []*string, body []byte, write func(string, []byte) error) error {
+func putDoc(path string, header []values.Field, body []byte, write func(string, []byte) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	var b bytes.Buffer
-	for _, v := range fields {
-		b.WriteString(feedfiles.OneField(*v) + "\n")
+	for _, v := range header {
+		b.WriteString(feedfiles.OneField(v.Text()) + "\n")
 	}
 	b.Write(body)
 	sum := sha256.Sum256(b.Bytes())
@@ -92,7 +94,7 @@ func putDoc(path string, fields []*string, body []byte, write func(string, []byt
 }
 
 // getDoc reads a file that putDoc wrote. The body is nil if it does not exist or is damaged.
-func getDoc(path string, fields []*string) (body []byte, err error) {
+func getDoc(path string, header []values.Field) (body []byte, err error) {
 	data, err := atomicfile.Optional(atomicfile.Read(path, maxSpooled))
 	if err != nil {
 		return nil, err
@@ -101,20 +103,11 @@ func getDoc(path string, fields []*string) (body []byte, err error) {
 	if sum := sha256.Sum256(rest); string(line) != hex.EncodeToString(sum[:]) {
 		return nil, nil
 	}
-	rest, _ = cutFields(rest, fields)
-	return append([]byte{}, rest...), nil
-}
-
-// cutFields reads the lines of fields; whole is false if a line has no end.
-func cutFields(data []byte, fields []*string) (rest []byte, whole bool) {
-	whole = true
-	for _, v := range fields {
-		var line []byte
-		var ok bool
-		line, data, ok = bytes.Cut(data, []byte{'\n'})
-		*v, whole = string(line), whole && ok
+	for _, v := range header {
+		line, rest, _ = bytes.Cut(rest, []byte{'\n'})
+		v.Parse(string(line))
 	}
-	return data, whole
+	return append([]byte{}, rest...), nil
 }
 
 // Clear removes all documents.

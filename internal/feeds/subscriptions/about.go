@@ -3,7 +3,6 @@ package subscriptions
 import (
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -78,8 +77,7 @@ func PublicURL(d *lektordir.Dir, hash string) string {
 	if u == "" || feedurl.IsHTTP(u) {
 		return feedurl.Public(u)
 	}
-	if self, _ := atomicfile.Line(filepath.Join(feedfiles.Area(d, hash, feedfiles.AreaPush),
-		"self")); feedurl.IsHTTP(self) {
+	if self := feedfiles.In(d, hash, feedfiles.AreaPush).Line("self"); feedurl.IsHTTP(self) {
 		return feedurl.Public(self)
 	}
 	return u
@@ -88,10 +86,8 @@ func PublicURL(d *lektordir.Dir, hash string) string {
 // NeverRead returns the error of the last fetch of a feed of which no document was ever read, or "".
 func NeverRead(d *lektordir.Dir, hash string) string {
 	text, _ := atomicfile.Line(d.Join("src", hash, feedfiles.PathError))
-	if text != "" {
-		if _, err := os.Lstat(filepath.Join(feedfiles.FetchArea(d, hash), feedfiles.FileFrom)); err == nil {
-			return ""
-		}
+	if text != "" && atomicfile.Exists(filepath.Join(feedfiles.FetchArea(d, hash), feedfiles.FileFrom)) {
+		return ""
 	}
 	return text
 }

@@ -50,13 +50,27 @@ func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string, record
 	if err := mayRun(d, hash, key, value); err != nil {
 		return err
 	}
-	return change(w, d, hash, func(st *schedule.State) error { return recordAndSet(s, d, hash, st, value, record) })
+	return change(w, d, hash, func(st *schedule.State) error {
+		if c, ok := changeOf(d, hash, s, value); ok {
+			record.note(d, c)
+		}
+		return setDurably(s, d, hash, st, value)
+	})
+}
+
+// Unset removes a setting, so that the default applies. The url cannot be unset, because that would end
+// the subscription; see [Remove].
+func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string, record Recorder) error {
+	if key == feedfiles.FileURL {
+		return errors.New("the url cannot be unset; to unsubscribe, use rm")
+	}
+	return Restore(w, d, hash, key, "", record)
 }
 
 // mayRun returns an error if the value of a setting is a command that would not be run, so that setting
 // it fails now, and not every fetch.
 func mayRun(d *lektordir.Dir, hash, key, value string) error {
-	if key == feedfiles.FileFilter || key == feedfiles.FileURL && strings.HasPrefix(strings.ToLower(value), "exec:") {
+	if isCommand(key, value) {
 		return feedfiles.Trusted(d, hash, "")
 	}
 	return nil
@@ -81,25 +95,14 @@ func RestoreURL(w *commit.Writer, d *lektordir.Dir, hash, url, origin string, re
 
 // writeURL writes a url with its origin, which may be "".
 func writeURL(st *schedule.State, d *lektordir.Dir, hash, url, origin string) error {
-	if origin == "" {
-		return errors.Join(st.Change(feedfiles.FileURL, url), settings.Protect(d, hash))
+	set := st.Change
+	if origin != "" {
+		if err := st.ChangeOnly(feedfiles.FileOrigin, origin); err != nil {
+			return err
+		}
+		set = st.ChangeOnly
 	}
-	if err := st.ChangeOnly(feedfiles.FileOrigin, origin); err != nil {
-		return err
-	}
-	if err := st.ChangeOnly(feedfiles.FileURL, url); err != nil {
-		return err
-	}
-	return settings.Protect(d, hash)
-}
-
-// recordAndSet is setDurably, after the change was recorded.
-func recordAndSet(s *settings.Setting, d *lektordir.Dir, hash string, st *schedule.State, value string,
-	record Recorder) error {
-	if c, ok := changeOf(d, hash, s, value); ok {
-		record.note(d, c)
-	}
-	return setDurably(s, d, hash, st, value)
+	return errors.Join(set(feedfiles.FileURL, url), settings.Protect(d, hash))
 }
 
 // setDurably sets a setting durably; "" removes it. The caller must hold the feed's lock.
@@ -120,10 +123,7 @@ func setDurably(s *settings.Setting, d *lektordir.Dir, hash string, st *schedule
 	}
 	// If the file has the value already, nothing was written. A killed process may have written
 	// it without a sync of the directory.
-	err := atomicfile.SyncDir(filepath.Dir(filepath.Join(d.Join("src", hash), s.Path)))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	_, err := atomicfile.Optional(0, atomicfile.SyncDir(filepath.Dir(d.Join("src", hash, s.Path))))
 	return err
 }
 
@@ -133,21 +133,7 @@ func writeFile(s *settings.Setting, d *lektordir.Dir, hash, value string) error 
 		return settings.SetCategories(d, hash, strings.Split(value, "\n"), atomicfile.Write)
 	}
 	area, name := filepath.Split(strings.TrimPrefix(s.Path, "etc/"))
-	return feedfiles.RecordDurably(d, hash, strings.TrimSuffix(area, "/"), name,
-		feedfiles.Lines(feedfiles.OneLine(value)))
-}
-
-// Unset removes a setting, so that the default applies. The url cannot be unset, because that would end
-// the subscription; see [Remove].
-func Unset(w *commit.Writer, d *lektordir.Dir, hash, key string, record Recorder) error {
-	s, err := settings.Lookup(key)
-	if err != nil {
-		return err
-	}
-	if key == feedfiles.FileURL {
-		return errors.New("the url cannot be unset; to unsubscribe, use rm")
-	}
-	return change(w, d, hash, func(st *schedule.State) error { return recordAndSet(s, d, hash, st, "", record) })
+	return feedfiles.In(d, hash, strings.TrimSuffix(area, "/")).RecordDurably(name, feedfiles.OneLine(value))
 }
 
 // change changes the state of a feed under its lock.

@@ -126,9 +126,10 @@ func Add(w *commit.Writer, d *lektordir.Dir, s *Subscription, o AddOptions) (add
 	if err := n.describe(o.Headers); err != nil {
 		return false, err
 	}
-	// The url is written last, because it makes the feed a subscription.
-	if o.Unsynced {
-		return true, n.put(feedfiles.PathURL, s.URL)
+	// The url is last, because it makes the feed a subscription. It is written as a pending file and renamed,
+	// so that other users can never read a private URL, and no program sees an empty file.
+	if err := n.putLine(pending(feedfiles.PathURL), s.URL); err != nil || o.Unsynced {
+		return err == nil, err
 	}
 	return true, n.subscribe()
 }
@@ -294,26 +295,18 @@ func (n *newFeed) removeLeft() error {
 	return nil
 }
 
-// subscribe writes the url, after what was written before is synced.
+// subscribe renames the url, after what was written before is synced.
 func (n *newFeed) subscribe() error {
 	for _, dir := range []string{n.d.Join("src"), n.base, filepath.Join(n.base, "etc")} {
 		if err := atomicfile.SyncDir(dir); err != nil {
 			return err
 		}
 	}
-	if !n.withheld {
-		return n.put(feedfiles.PathURL, n.s.URL)
-	}
-	// Written as a pending file and renamed, so that other users can never read the URL, and no program
-	// sees an empty file.
-	if err := n.putLine(pending(feedfiles.PathURL), n.s.URL); err != nil {
+	path := filepath.Join(n.base, feedfiles.PathURL)
+	if err := os.Rename(pending(path), path); err != nil {
 		return err
 	}
-	if err := os.Rename(filepath.Join(n.base, pending(feedfiles.PathURL)), filepath.Join(n.base,
-		feedfiles.PathURL)); err != nil {
-		return err
-	}
-	return atomicfile.SyncDir(filepath.Join(n.base, "etc/fetch"))
+	return atomicfile.SyncDir(filepath.Dir(path))
 }
 
 // pending returns the path of a setting until it is synced. If it were renamed before the sync, a power cut

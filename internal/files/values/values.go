@@ -70,32 +70,66 @@ func (v *Values) Set(name, value string) {
 
 var oneLine = strings.NewReplacer("\n", " ", "\r", " ", "\x00", "")
 
-// Time returns a value as a time (RFC 3339), zero if it is not valid.
-func (v *Values) Time(name string) time.Time {
-	t, _ := time.Parse(time.RFC3339, v.Get(name))
-	return t
-}
-
-// SetTime sets a value to a time, in UTC and whole seconds. A zero time removes it.
-func (v *Values) SetTime(name string, t time.Time) {
-	if t.IsZero() {
-		v.Set(name, "")
-		return
-	}
-	v.Set(name, t.UTC().Format(time.RFC3339))
-}
-
 // Int returns a value as a decimal number, 0 if it is not valid.
-func (v *Values) Int(name string) int {
-	n, err := strconv.Atoi(v.Get(name))
-	if err != nil {
-		return 0
-	}
+func (v *Values) Int(name string) (n int) {
+	Field{Var: &n}.Parse(v.Get(name))
 	return n
 }
 
-// SetInt sets a value to a number, including 0.
-func (v *Values) SetInt(name string, n int) { v.Set(name, strconv.Itoa(n)) }
+// Field is a variable with a name: a *string, *int, *bool or *time.Time. The text of a zero value is empty.
+type Field struct {
+	Name string
+	Var  any
+}
+
+// Text returns the value as text: a time as RFC 3339 in UTC and whole seconds, true as "yes".
+func (f Field) Text() string {
+	switch v := f.Var.(type) {
+	case *string:
+		return *v
+	case *int:
+		if *v != 0 {
+			return strconv.Itoa(*v)
+		}
+	case *bool:
+		if *v {
+			return "yes"
+		}
+	case *time.Time:
+		if !v.IsZero() {
+			return v.UTC().Format(time.RFC3339)
+		}
+	}
+	return ""
+}
+
+// Parse sets the variable. A text that is not valid is the zero value.
+func (f Field) Parse(text string) {
+	switch v := f.Var.(type) {
+	case *string:
+		*v = text
+	case *int:
+		*v, _ = strconv.Atoi(text)
+	case *bool:
+		*v = text != ""
+	case *time.Time:
+		*v, _ = time.Parse(time.RFC3339, text)
+	}
+}
+
+// Read sets variables to the values of their names.
+func (v *Values) Read(fields []Field) {
+	for _, f := range fields {
+		f.Parse(v.Get(f.Name))
+	}
+}
+
+// Write sets values to those of variables.
+func (v *Values) Write(fields []Field) {
+	for _, f := range fields {
+		v.Set(f.Name, f.Text())
+	}
+}
 
 // Text returns the text of the file.
 func (v *Values) Text() []byte {

@@ -12,16 +12,16 @@ func TestParse(t *testing.T) {
 			t.Errorf("Get(%q) = %q, want %q", name, got, want)
 		}
 	}
-	if got := v.Int("n"); got != 7 {
-		t.Errorf("Int = %d, want 7", got)
-	}
-	if got := v.Int("url"); got != 0 {
-		t.Errorf("Int of a URL = %d, want 0", got)
+	n, not := 0, 1
+	if v.Read([]Field{{"n", &n}, {"url", &not}}); n != 7 || not != 0 {
+		t.Errorf("%d, want 7; a URL is %d", n, not)
 	}
 	v.Set("new", "two\nlines\x00")
 	v.Set("cut", "")
-	v.SetInt("n", 0)
-	want := "url\thttp://b/\nodd\n\tnameless\nuser's own\t x \nn\t0\nnew\ttwo lines\n"
+	yes := true
+	n++
+	v.Write([]Field{{"n", &n}, {"gone", new(int)}, {"on", &yes}, {"off", new(bool)}})
+	want := "url\thttp://b/\nodd\n\tnameless\nuser's own\t x \nn\t8\nnew\ttwo lines\non\tyes\n"
 	if got := string(v.Text()); got != want {
 		t.Errorf("Text = %q, want %q", got, want)
 	}
@@ -30,16 +30,18 @@ func TestParse(t *testing.T) {
 func TestTime(t *testing.T) {
 	v := New('\t')
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
-	v.SetTime("at", at)
+	fields := []Field{{"at", &at}}
+	v.Write(fields)
 	if got, want := string(v.Text()), "at\t2026-01-02T02:04:05Z\n"; got != want {
 		t.Errorf("Text = %q, want %q", got, want)
 	}
-	if got := v.Time("at"); !got.Equal(at.Truncate(time.Second)) {
-		t.Errorf("Time = %v, want %v", got, at)
+	before := at.Truncate(time.Second)
+	if v.Read(fields); !at.Equal(before) {
+		t.Errorf("%v, want %v", at, before)
 	}
-	v.SetTime("at", time.Time{})
-	if got := v.Text(); len(got) != 0 || !v.Time("at").IsZero() {
-		t.Errorf("after a zero time: %q", got)
+	at = time.Time{}
+	if v.Write(fields); len(v.Text()) != 0 {
+		t.Errorf("after a zero time: %q", v.Text())
 	}
 }
 

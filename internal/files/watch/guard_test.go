@@ -9,13 +9,13 @@ import (
 	"github.com/lektordir/lektor/internal/files/workers"
 )
 
-// TestGuarded: a panic in the goroutine that reads the kernel's events, or in the one that sends
-// changes, is reported. It does not end the process, which may have to restore its terminal.
+// TestGuarded: a panic in the goroutine that reads the kernel's events is reported. It does not
+// end the process, which may have to restore its terminal.
 func TestGuarded(t *testing.T) {
 	ctx := timeout(t)
 	dir := t.TempDir()
 	broken := make(chan *workers.Panic, 2)
-	w := Guarded(ctx, time.Hour, func(s string) { t.Skip(s) }, func(p *workers.Panic) { broken <- p })
+	w := New(ctx, time.Hour, func(s string) { t.Skip(s) }, func(p *workers.Panic) { broken <- p })
 	if err := w.Add(dir); err != nil {
 		t.Fatal(err)
 	}

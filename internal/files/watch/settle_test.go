@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-func collect(t *testing.T) (context.Context, *Events) {
+func collect(t *testing.T) (context.Context, *Watcher) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithCancel(timeout(t))
-	w := Collect(ctx, 0, func(s string) { t.Skip(s) }, nil)
+	w := New(ctx, 0, func(s string) { t.Skip(s) }, nil)
 	t.Cleanup(func() {
 		cancel()
 		w.Wait()

@@ -18,36 +18,9 @@ import (
 	"github.com/lektordir/lektor/internal/files/workers"
 )
 
-// Watcher watches a set of directories, without the directories below them. Its methods are safe
-// for concurrent use.
-type Watcher struct {
-	*Events
-	// Changed receives a watched directory after names appeared in it or disappeared. It receives
-	// "" if any directory may have changed: at every poll, and after the kernel lost events.
-	// While nobody receives, changes are merged, and none is lost.
-	Changed <-chan string
-}
-
-// New starts a watcher, which ends with ctx. A caller that returns earlier must cancel ctx, since
-// the kernel allows each user few watchers. If the kernel has no such service, or its limit of
-// watches or instances is reached, the watcher polls every directory at this interval. It then
-// calls notice once, with one line of text.
-func New(ctx context.Context, poll time.Duration, notice func(string)) *Watcher {
-	return Guarded(ctx, poll, notice, nil)
-}
-
-// Guarded is [New] for a caller that must restore a terminal after a panic. It calls broken with
-// a panic of the watcher's goroutines; changes are then no longer reported.
-func Guarded(ctx context.Context, poll time.Duration, notice func(string), broken func(*workers.Panic)) *Watcher {
-	ch := make(chan string)
-	w := &Watcher{Collect(ctx, poll, notice, broken), ch}
-	go w.guard(func() { w.send(ctx, ch) })
-	return w
-}
-
-// Events collects changes of a set of directories, without the directories below them, until its owner
+// Watcher collects changes of a set of directories, without the directories below them, until its owner
 // takes them. Its methods are safe for concurrent use.
-type Events struct {
+type Watcher struct {
 	ctx    context.Context
 	fs     *fsnotify.Watcher // nil if the system has no events
 	notice func(string)
@@ -64,16 +37,20 @@ type Events struct {
 	ended      chan struct{} // closed when no more events are read
 }
 
-// catchingUp is what [Events.CatchUp] waits with. Both fields change under the locks of catchingUp and of Events.
+// catchingUp is what [Watcher.CatchUp] waits with. Both fields change under the locks of catchingUp and of Watcher.
 type catchingUp struct {
 	sync.Mutex
 	file    *os.File      // a private file, to which it writes
 	arrived chan struct{} // closed when the event of the last write has come
 }
 
-// Collect starts to collect events, see [Guarded]. If poll is 0, it does not poll.
-func Collect(ctx context.Context, poll time.Duration, notice func(string), broken func(*workers.Panic)) *Events {
-	w := &Events{ctx: ctx, notice: notice, broken: broken, pending: map[string]bool{}, added: map[string]bool{},
+// New starts a watcher, which ends with ctx. A caller that returns earlier must cancel ctx, since
+// the kernel allows each user few watchers. If the kernel has no such service, or its limit of
+// watches or instances is reached, the watcher polls every directory at this interval, unless it is 0. It then
+// calls notice once, with one line of text. A caller that must restore a terminal after a panic gives broken,
+// which is called with a panic of the watcher's goroutines; changes are then no longer reported.
+func New(ctx context.Context, poll time.Duration, notice func(string), broken func(*workers.Panic)) *Watcher {
+	w := &Watcher{ctx: ctx, notice: notice, broken: broken, pending: map[string]bool{}, added: map[string]bool{},
 		wake: make(chan struct{}, 1), poll: poll, ended: make(chan struct{})}
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -87,13 +64,13 @@ func Collect(ctx context.Context, poll time.Duration, notice func(string), broke
 }
 
 // Wait waits, after the context has ended, until no file of the watcher is left.
-func (w *Events) Wait() { <-w.ended }
+func (w *Watcher) Wait() { <-w.ended }
 
 // Wake receives a value after changes.
-func (w *Events) Wake() <-chan struct{} { return w.wake }
+func (w *Watcher) Wake() <-chan struct{} { return w.wake }
 
 // Take returns the directories that have changed since the last call; "" stands for any.
-func (w *Events) Take() map[string]bool {
+func (w *Watcher) Take() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	taken := w.pending
@@ -102,7 +79,7 @@ func (w *Events) Take() map[string]bool {
 }
 
 // Watches reports whether a directory was added.
-func (w *Events) Watches(dir string) bool {
+func (w *Watcher) Watches(dir string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.added[dir]
@@ -114,8 +91,8 @@ const patience = 5 * time.Second
 // CatchUp waits until all changes that ended before the call can be taken. For this it writes to a private
 // file and waits for the event of that: the kernel has one queue of events, in their order. If the queue
 // overflows, or the event does not come, any directory may have changed. If changes are not reported, see
-// [Events.Polling], it does not wait.
-func (w *Events) CatchUp(ctx context.Context) error {
+// [Watcher.Polling], it does not wait.
+func (w *Watcher) CatchUp(ctx context.Context) error {
 	if w.Polling() {
 		return nil
 	}
@@ -147,7 +124,7 @@ func (w *Events) CatchUp(ctx context.Context) error {
 }
 
 // write writes to the private file, which it makes if there is none.
-func (w *Events) write() (arrived chan struct{}, err error) {
+func (w *Watcher) write() (arrived chan struct{}, err error) {
 	f := w.catchingUp.file
 	if f == nil {
 		if f, err = os.CreateTemp("", "lektor-watch-"); err != nil {
@@ -182,10 +159,10 @@ func (s *catchingUp) close() {
 }
 
 // Go runs a function in a goroutine whose panics are reported as those of the watcher.
-func (w *Events) Go(do func()) { go w.guard(do) }
+func (w *Watcher) Go(do func()) { go w.guard(do) }
 
 // guard runs a goroutine of the watcher, and reports its panic.
-func (w *Events) guard(do func()) {
+func (w *Watcher) guard(do func()) {
 	if w.broken != nil {
 		defer func() {
 			if v := recover(); v != nil {
@@ -199,7 +176,7 @@ func (w *Events) guard(do func()) {
 // Add watches one more directory. If the directory is missing, Add returns an error, unless ctx
 // has ended. If the kernel refuses to watch it, the watcher polls. A directory that is removed
 // and created again is still watched, if its parent is watched too.
-func (w *Events) Add(dir string) error {
+func (w *Watcher) Add(dir string) error {
 	if w.fs != nil {
 		err := atomicfile.Again(func() error { return w.fs.Add(dir) })
 		switch {
@@ -221,16 +198,16 @@ func (w *Events) Add(dir string) error {
 }
 
 // Poll makes the watcher poll from now on, because of an error.
-func (w *Events) Poll(why error) { w.fallBack(why) }
+func (w *Watcher) Poll(why error) { w.fallBack(why) }
 
 // Polling reports whether the watcher has fallen back to polling.
-func (w *Events) Polling() bool {
+func (w *Watcher) Polling() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.polling
 }
 
-func (w *Events) fallBack(err error) {
+func (w *Watcher) fallBack(err error) {
 	w.mu.Lock()
 	first := !w.polling
 	w.polling = true
@@ -254,7 +231,7 @@ func (w *Events) fallBack(err error) {
 }
 
 // tick reports at each interval that any directory may have changed.
-func (w *Events) tick() {
+func (w *Watcher) tick() {
 	for ticker := time.NewTicker(w.poll); ; {
 		select {
 		case <-w.ctx.Done():
@@ -267,7 +244,7 @@ func (w *Events) tick() {
 }
 
 // read receives the kernel's events, and adds their directories to pending.
-func (w *Events) read(ctx context.Context) {
+func (w *Watcher) read(ctx context.Context) {
 	defer close(w.ended)
 	defer func() {
 		go func() {
@@ -302,13 +279,13 @@ func (w *Events) read(ctx context.Context) {
 }
 
 // Lost records that events were lost: any directory may have changed.
-func (w *Events) Lost() {
+func (w *Watcher) Lost() {
 	w.mark("")
 	w.release()
 }
 
 // happened records that something happened to a name in a watched directory, or to the private file.
-func (w *Events) happened(ev fsnotify.Event) {
+func (w *Watcher) happened(ev fsnotify.Event) {
 	name, dir := ev.Name, filepath.Dir(ev.Name)
 	w.mu.Lock()
 	awaited := w.catchingUp.file != nil && name == w.catchingUp.file.Name() && ev.Op.Has(fsnotify.Write)
@@ -328,7 +305,7 @@ func (w *Events) happened(ev fsnotify.Event) {
 
 // renew watches a directory that was removed or created anew, as the kernel watches the removed one. It must not run
 // where errors are received: until an error is, the library holds the lock that Add and Close take.
-func (w *Events) renew(dir string) {
+func (w *Watcher) renew(dir string) {
 	if err := w.fs.Add(dir); err != nil && !missing(err) && !errors.Is(err, fsnotify.ErrClosed) {
 		w.fallBack(err)
 	}
@@ -336,7 +313,7 @@ func (w *Events) renew(dir string) {
 }
 
 // release ends the waiting for the private file.
-func (w *Events) release() {
+func (w *Watcher) release() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s := &w.catchingUp; s.arrived != nil {
@@ -351,7 +328,7 @@ func missing(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESTALE)
 }
 
-func (w *Events) mark(dir string) {
+func (w *Watcher) mark(dir string) {
 	w.mu.Lock()
 	w.pending[dir] = true
 	w.mu.Unlock()
@@ -359,31 +336,9 @@ func (w *Events) mark(dir string) {
 }
 
 // Rouse sends a value to Wake, without a change.
-func (w *Events) Rouse() {
+func (w *Watcher) Rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
-	}
-}
-
-// send sends pending directories to Changed.
-func (w *Watcher) send(ctx context.Context, ch chan<- string) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.wake:
-		}
-		batch := w.Take()
-		if batch[""] {
-			batch = map[string]bool{"": true}
-		}
-		for dir := range batch {
-			select {
-			case ch <- dir:
-			case <-ctx.Done():
-				return
-			}
-		}
 	}
 }

@@ -41,7 +41,7 @@ func TestInside(t *testing.T) {
 	ctx := timeout(t)
 	dir := t.TempDir()
 	notices := make(chan string, 9)
-	w := New(ctx, time.Millisecond, func(s string) { notices <- s })
+	w := New(ctx, time.Millisecond, func(s string) { notices <- s }, nil)
 	if err := w.Add(dir); err != nil {
 		t.Fatal(err)
 	}

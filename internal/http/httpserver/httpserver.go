@@ -21,7 +21,9 @@ import (
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -182,27 +184,22 @@ func Certificate(certFile, keyFile string, report Reporter) (*tls.Config, error)
 	var (
 		mu            sync.Mutex
 		current       *tls.Certificate
-		stamp, warned [2]time.Time
+		known, warned []stamp.Stamp
 	)
 	load := func() error {
-		var now [2]time.Time
-		for i, name := range []string{certFile, keyFile} {
-			if fi, err := os.Stat(name); err == nil {
-				now[i] = fi.ModTime()
-			}
-		}
-		if current != nil && now == stamp {
+		reading := stamp.Rule{}.Begin(unix.AT_FDCWD, known, certFile, keyFile)
+		if current != nil && !reading.Needed(known) {
 			return nil
 		}
 		c, err := tls.LoadX509KeyPair(certFile, keyFile)
 		if err != nil {
-			if current != nil && now != warned {
+			if current != nil && !slices.Equal(reading.Before, warned) {
 				report.Warn("the old certificate is used, since the new one cannot be read: %v", err)
 			}
-			warned = now
+			warned = reading.Before
 			return err
 		}
-		current, stamp = &c, now
+		current, known = &c, reading.End()
 		return nil
 	}
 	if err := load(); err != nil {

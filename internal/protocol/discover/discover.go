@@ -238,13 +238,8 @@ func (s *scanner) link(tag atom.Atom, href string, attrs map[string]string) {
 		}
 		s.haveBase = true
 	case atom.Link:
-		switch kind(attrs["rel"], l.Type, href) {
-		case feedLink:
-			s.add(&s.Feeds, l)
-		case essLink:
-			s.add(&s.ESS, l)
-		case nnoLink:
-			s.add(&s.NNO, l)
+		if list := s.list(attrs["rel"], l.Type, href); list != nil {
+			s.add(list, l)
 		}
 	case atom.A:
 		s.open = nil
@@ -258,36 +253,21 @@ func (s *scanner) link(tag atom.Atom, href string, attrs map[string]string) {
 	}
 }
 
-type linkKind int
-
-const (
-	otherLink linkKind = iota
-	feedLink
-	essLink
-	nnoLink
-)
-
-// kind returns the kind of a <link> with this rel, type and href.
-func kind(rel, typ, href string) linkKind {
+// list returns the list for a <link> with this rel, type and href, nil for none.
+func (s *scanner) list(rel, typ, href string) *[]Link {
 	words := strings.Fields(strings.ToLower(rel))
 	has := func(want string) bool { return slices.Contains(words, want) }
 	switch {
 	case strings.HasPrefix(typ, "application/ess"), has("ess"):
-		return essLink
+		return &s.ESS
 	case strings.HasPrefix(typ, "application/nno"), has("nno"):
-		return nnoLink
-	case has("stylesheet"):
-		return otherLink
-	case has("feed") && !has("alternate"):
-		// In HTML drafts, the type of rel=feed was only advice.
-		return feedLink
-	case has("alternate") && types[typ]:
-		if typ == "application/json" && !has("feed") && strings.Contains(href, "wp-json") {
-			return otherLink // the REST API of WordPress
-		}
-		return feedLink
+		return &s.NNO
+	case has("stylesheet"), typ == "application/json" && !has("feed") && strings.Contains(href, "wp-json"):
+		return nil // or the REST API of WordPress
+	case has("feed") && !has("alternate"), has("alternate") && types[typ]:
+		return &s.Feeds // in HTML drafts, the type of rel=feed was only advice
 	}
-	return otherLink
+	return nil
 }
 
 // mediaType returns a MIME type without parameters, in lower case.

@@ -39,12 +39,12 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-func BenchmarkSetContent(b *testing.B) {
+func BenchmarkWithContent(b *testing.B) {
 	content := []byte(`<item><title>Entry 5, with a title of usual length</title><guid isPermaLink="false">80af8e84e5ef7ae6b68acb8d1987e58e3e5731dd:0000000000000001:S</guid><category>read</category><lektor:feed>http://feed1.example/</lektor:feed><lektor:entry>http://feed1.example/entries/1.html</lektor:entry></item>`)
 	it := &Item{}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := it.SetContent(canonical(content)); err != nil {
+		if _, err := it.WithContent(canonical(content)); err != nil {
 			b.Fatal(err)
 		}
 	}

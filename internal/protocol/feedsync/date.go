@@ -32,55 +32,36 @@ func ParseDate(s string) (time.Time, bool) {
 			return t, t.Year() > 0
 		}
 	}
-	f := strings.Fields(s)
-	if len(f) > 0 {
-		if day, rest, ok := strings.Cut(f[0], ","); ok && !isWeekday(day) {
+	f := strings.Fields(strings.Replace(s, ",", ", ", 1))
+	if len(f) == 6 {
+		day, ok := strings.CutSuffix(f[0], ",")
+		if _, err := time.Parse("Mon", day[:min(len(day), 3)]); err != nil || !ok {
 			return time.Time{}, false
-		} else if ok && rest != "" { // "Sat,21"
-			f[0] = rest
-		} else if ok {
-			f = f[1:]
 		}
+		f = f[1:]
 	}
 	if len(f) != 5 || strings.ContainsAny(f[3], ".,") {
 		return time.Time{}, false
 	}
-	year, clock := f[2], f[3]
-	if len(year) == 2 {
-		century := "19"
-		if year < "70" {
-			century = "20"
-		}
-		year = century + year
+	layout := "2 Jan 2006 15:04:05"
+	if len(f[2]) == 2 {
+		layout = "2 Jan 06 15:04:05"
 	}
-	if strings.Count(clock, ":") == 1 {
-		clock += ":00"
+	if strings.Count(f[3], ":") == 1 {
+		f[3] += ":00"
 	}
-	if minute, ok := strings.CutSuffix(clock, ":60"); ok { // a leap second
-		clock = minute + ":59"
-	}
-	t, err := time.Parse("2 Jan 2006 15:04:05", f[0]+" "+f[1]+" "+year+" "+clock)
+	t, err := time.Parse(layout, strings.Join(f[:4], " "))
 	east, ok := zone(f[4])
-	if err != nil || !ok || t.Year() < 1 {
+	if t = t.Add(-east); err != nil || !ok || t.Year() < 1 {
 		return time.Time{}, false
 	}
-	t = t.Add(-east)
-	return t, t.Year() >= 1
+	return t, true
 }
 
 // inForm reports whether a date that [ParseDate] accepts is in GMT and has a year of four digits.
 func inForm(s string) bool {
 	f := strings.Fields(s)
 	return f[len(f)-1] == "GMT" && len(f[len(f)-3]) == 4
-}
-
-func isWeekday(s string) bool {
-	for d := range time.Weekday(7) {
-		if strings.EqualFold(s, d.String()[:3]) || strings.EqualFold(s, d.String()) {
-			return true
-		}
-	}
-	return false
 }
 
 // zone returns the offset of a zone, positive to the east.

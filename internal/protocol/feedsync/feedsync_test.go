@@ -262,7 +262,7 @@ func TestForeignElementsStay(t *testing.T) {
 	}
 	// The namespace of the root is treated as no namespace, because RSS has none.
 	d := parse(t, `<rss version="2.0" xmlns="http://backend.userland.com/rss2" xmlns:sx="`+Namespace+`"><channel><item><title>A</title><sx:sync id="a" version="1"><sx:history by="b"/></sx:sync></item></channel></rss>`)
-	if title, _ := d.Item("a").ChildText("", "title"); title != "A" {
+	if titleOf(d.Item("a")) != "A" {
 		t.Errorf("%s", d.Bytes())
 	}
 }
@@ -322,7 +322,7 @@ func TestUnknownSurvives(t *testing.T) {
 	text := document(t, next)
 	check(text)
 	again := parse(t, text).Item("a")
-	if again == nil || again.Version != 3 || Canonical(again.Content()) != Canonical(it.Content()) {
+	if again == nil || again.Version != 3 || Canonical(again.Content) != Canonical(it.Content) {
 		t.Errorf("read again: %+v", again)
 	}
 }
@@ -494,7 +494,7 @@ func TestDates(t *testing.T) {
 func TestCharset(t *testing.T) {
 	doc := "<?xml version='1.0' encoding='iso-8859-1'?>" + rss("<item><title>M\xfcnchen</title><sx:sync id='a' version='1'><sx:history by='x'/></sx:sync></item>")
 	d := parse(t, doc)
-	if title, _ := d.Item("a").ChildText("", "title"); title != "München" {
+	if title := titleOf(d.Item("a")); title != "München" {
 		t.Errorf("title %q", title)
 	}
 	if !bytes.HasPrefix(d.Bytes(), []byte(`<?xml version="1.0" encoding="UTF-8"?>`)) {

@@ -28,6 +28,13 @@ func Create(id string, when time.Time, by string) (*Item, error) {
 // Update returns the next version of the item after an edit by an endpoint (section 4.2), with the same
 // content. deleted makes it a deletion.
 func (it *Item) Update(deleted bool, when time.Time, by string) (*Item, error) {
+	return it.next(deleted, Update{seconds(when), by}, it.Settled, slices.Concat(it.History, it.Settled))
+}
+
+// next returns the next version. Its history has the edit and the previous update, then the updates in
+// heads, then the rest of known. If known has an update twice, these are two edits in one second, and both
+// are kept.
+func (it *Item) next(deleted bool, edit Update, heads, known []Update) (*Item, error) {
 	if it.Version >= MaxVersion {
 		return nil, &BoundError{it.ID, "its version is the greatest possible"}
 	}
@@ -35,14 +42,17 @@ func (it *Item) Update(deleted bool, when time.Time, by string) (*Item, error) {
 	next.Version++ // step 1
 	// Step 2: the previous last update becomes the first of the earlier updates. If these are
 	// too many, the oldest are dropped (step 2.3).
-	next.History = slices.Concat([]Update{{seconds(when), by}}, it.History)
-	next.truncate()
+	previous := it.History[:min(1, len(it.History))]
+	history, rest := append([]Update{edit}, previous...), minus(known, previous)
+	for _, u := range heads {
+		if i := slices.Index(rest, u); i >= 0 {
+			history, rest = append(history, u), slices.Delete(rest, i, i+1)
+		}
+	}
+	history = append(history, rest...)
+	next.History, next.Settled = history[:min(len(history), 1+KeepUpdates)], nil
 	next.Deleted = deleted                     // step 3
 	next.Conflict, next.Conflicts = false, nil // step 4
-	if len(it.Settled) > 0 {
-		next.Settled = nil
-		next.insertUpdates(it.Settled, slices.Concat(it.History, it.Settled))
-	}
 	return next, nil
 }
 
@@ -60,19 +70,11 @@ func (it *Item) Moment(now time.Time, by string) time.Time {
 	return u.When
 }
 
-func (it *Item) truncate() {
-	it.History = it.History[:min(len(it.History), 1+KeepUpdates)]
-}
-
 // Resolve is [Item.Update] by an endpoint that has resolved the conflicts of the item. The
 // updates of the losers are added after its own. With them, an endpoint that reads the
 // resolution before it reads a loser knows that the conflict is settled. The previous
 // update stays directly after the new one, where other endpoints expect it.
 func (it *Item) Resolve(deleted bool, when time.Time, by string) (*Item, error) {
-	next, err := it.Update(deleted, when, by)
-	if err != nil {
-		return nil, err
-	}
 	var heads []Update
 	all, stale := slices.Concat(it.History, it.Settled), false
 	for _, c := range it.Conflicts {
@@ -86,26 +88,11 @@ func (it *Item) Resolve(deleted bool, when time.Time, by string) (*Item, error) 
 		// Stale copies of losers and of the winner are equally likely.
 		slices.SortStableFunc(all, newest)
 	}
-	next.insertUpdates(append(heads, it.Settled...), all)
-	return next, nil
+	return it.next(deleted, Update{seconds(when), by}, append(heads, it.Settled...), all)
 }
 
 // earlierUpdates returns the updates before the last one.
 func (it *Item) earlierUpdates() []Update { return it.History[min(1, len(it.History)):] }
-
-// insertUpdates inserts updates after the previous one: first heads, then the rest of all. If all
-// has an update twice, these are two edits in one second, and both are kept.
-func (it *Item) insertUpdates(heads, all []Update) {
-	history := slices.Clone(it.History[:min(2, len(it.History))])
-	rest := minus(all, history)
-	for _, u := range heads {
-		if i := slices.Index(rest, u); i >= 0 {
-			history, rest = append(history, u), slices.Delete(rest, i, i+1)
-		}
-	}
-	it.History = append(history, rest...)
-	it.truncate()
-}
 
 // union returns the updates of both lists, each as often as in the list that has it more
 // often.
@@ -183,11 +170,11 @@ func (r Rules) equal(a, b *Item) bool {
 }
 
 // sameContent reports whether two items have the same parent and the same bytes of content.
-func sameContent(a, b *Item) bool { return a.Parent == b.Parent && bytes.Equal(a.content, b.content) }
+func sameContent(a, b *Item) bool { return a.Parent == b.Parent && bytes.Equal(a.Content, b.Content) }
 
 // weight returns the text that decides between versions with equal keys.
 func (it *Item) weight() string {
-	return fmt.Sprint(it.Deleted) + "\x00" + string(it.content) + "\x00" + it.Parent
+	return fmt.Sprint(it.Deleted) + "\x00" + string(it.Content) + "\x00" + it.Parent
 }
 
 // Merge merges an incoming item with the local one of the same id (section 4.4).
@@ -267,7 +254,7 @@ func (it *Item) with(conflicts []*Item, flag bool) *Item {
 // asLoser returns the item in the form of a conflict of another item (section 5.2).
 func (it *Item) asLoser() *Item {
 	lost := &Item{ID: it.ID, Version: it.Version, Deleted: it.Deleted, Parent: it.Parent, History: it.History,
-		content: it.content}
+		Content: it.Content}
 	if it.extra != nil {
 		lost.extra = &extra{updates: it.extra.updates}
 	}
@@ -287,7 +274,7 @@ func (it *Item) unite(loser *Item, detected bool, r Rules) *Item {
 		times := count(c.History, c.Head())
 		knows := func(o *Item) bool { return count(o.earlierUpdates(), c.Head()) >= times }
 		// Conflicts of one endpoint are ordered by age, see reduce.
-		return knows(it) || c.content != nil && r.equal(it, c) ||
+		return knows(it) || c.Content != nil && r.equal(it, c) ||
 			slices.ContainsFunc(known, func(o *Item) bool { return o.Head().By != c.Head().By && knows(o) })
 	})
 	// Some endpoints write the flag without an sx:conflict.

@@ -49,7 +49,7 @@ func edited(it *Item, content []byte, err error) (*Item, error) {
 	if content = canonical(content); len(content) == 0 {
 		return nil, errors.New("a content must be one element")
 	}
-	return it, it.SetContent(content)
+	return it.WithContent(content)
 }
 
 // item returns an item with a version, a title ("-" for a deletion), and updates, the last
@@ -63,15 +63,15 @@ func item(t testing.TB, version uint64, title, updates string) *Item {
 	if title == "-" {
 		it.Deleted = true
 	}
-	if err := it.SetContent(canonical([]byte("<item><title>" + title + "</title></item>"))); err != nil {
+	it, err := it.WithContent(canonical([]byte("<item><title>" + title + "</title></item>")))
+	if err != nil {
 		t.Fatal(err)
 	}
 	return it
 }
 
 func titleOf(it *Item) string {
-	title, _ := it.ChildText("", "title")
-	return title
+	return strings.Join(it.Children("", "title"), "")
 }
 
 // Section 4.4, steps 1 and 2.
@@ -154,8 +154,8 @@ func TestConflictDetection(t *testing.T) {
 				if want {
 					k := out.Item.Conflicts[0]
 					// Section 5.2: it duplicates the loser's history.
-					if k.Head() != l.Head() || k.Version != l.Version || !strings.Contains(string(k.Content()), "loser") {
-						t.Errorf("%s: the conflict is %+v %s", c.name, k, k.Content())
+					if k.Head() != l.Head() || k.Version != l.Version || !strings.Contains(string(k.Content), "loser") {
+						t.Errorf("%s: the conflict is %+v %s", c.name, k, k.Content)
 					}
 				} else if out.Item != w {
 					t.Errorf("%s: 4.2: the winner has changed", c.name)
@@ -229,9 +229,7 @@ func TestEqualContentIsNoConflict(t *testing.T) {
 		t.Errorf("strict: %+v", out)
 	}
 	a, b = item(t, 2, "-", "2a 1a"), item(t, 2, "-", "1b 1a")
-	if err := b.SetContent(canonical([]byte("<item/>"))); err != nil {
-		t.Fatal(err)
-	}
+	b.Content = canonical([]byte("<item/>"))
 	if out := Merge(a, b, Rules{}); out.Detected {
 		t.Errorf("both deleted: %+v", out)
 	}
@@ -289,7 +287,7 @@ func TestConflictsOfOthers(t *testing.T) {
 	loser = loser.with([]*Item{winner.asLoser()}, true)
 	for _, pair := range [][2]*Item{{winner, loser}, {loser, winner}} {
 		out := Merge(pair[0], pair[1], Rules{})
-		if titleOf(out.Item) != "bbb" || len(out.Item.Conflicts) != 1 || !strings.Contains(string(out.Item.Conflicts[0].Content()), "aaa") {
+		if titleOf(out.Item) != "bbb" || len(out.Item.Conflicts) != 1 || !strings.Contains(string(out.Item.Conflicts[0].Content), "aaa") {
 			t.Errorf("%+v", out.Item)
 		}
 	}
@@ -298,7 +296,7 @@ func TestConflictsOfOthers(t *testing.T) {
 // Section 5.2: an item keeps one conflict of each endpoint.
 func TestOneConflictPerEndpoint(t *testing.T) {
 	conflict := func(version uint64, s string) *Item {
-		return &Item{Version: version, History: []Update{u(s)}, content: []byte("<item/>")}
+		return &Item{Version: version, History: []Update{u(s)}, Content: []byte("<item/>")}
 	}
 	for _, c := range []struct{ in, want []*Item }{
 		{[]*Item{conflict(2, "1a"), conflict(3, "1a")}, []*Item{conflict(3, "1a")}},
@@ -427,7 +425,7 @@ func TestResolve(t *testing.T) {
 	if titleOf(loser) != "a2" {
 		t.Fatalf("%v", loser)
 	}
-	done, err := resolve(both, loser.Content(), false, u("5c").When, "c")
+	done, err := resolve(both, loser.Content, false, u("5c").When, "c")
 	if err != nil {
 		t.Fatal(err)
 	}

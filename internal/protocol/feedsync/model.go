@@ -116,13 +116,15 @@ type Item struct {
 	// Parent is, in OPML, the id of the item that holds this one, "" for the body. Edits by
 	// several endpoints may make a cycle, see [Parents].
 	Parent string
+	// Content is the element, item or outline, without its sx:sync and inner items. The prefixes sx and lektor
+	// are bound at the root of each document.
+	Content []byte
 
-	line    int
-	inert   bool // not merged, and kept only to be written again
-	stands  standing
-	content []byte // element without its sx:sync and inner items
-	kids    []*Item
-	extra   *extra
+	line   int
+	inert  bool // not merged, and kept only to be written again
+	stands standing
+	kids   []*Item
+	extra  *extra
 }
 
 // standing is the place of an OPML item in its document.
@@ -149,36 +151,27 @@ func (it *Item) clone() *Item {
 	return &c
 }
 
-// Recast returns the item with another content of the same meaning. It is not an edit.
-func (it *Item) Recast(content []byte) (*Item, error) {
+// WithContent returns the item with another content of the same meaning, which is not an edit. The content
+// is an element, item or outline, in the form of [Canonical], without an sx:sync.
+func (it *Item) WithContent(content []byte) (*Item, error) {
+	if len(content) > MaxContent {
+		return nil, &BoundError{it.ID, tooLong}
+	}
 	next := it.clone()
-	return next, next.SetContent(content)
+	next.Content = content
+	return next, nil
 }
 
-// Blank returns the item with another content, also in its conflicts. It is not an edit.
-func (it *Item) Blank(content []byte) (*Item, error) {
-	next, err := it.Recast(content)
-	next.Conflicts = nil
+// Blank is [Item.WithContent] with the content also in the conflicts of the item.
+func (it *Item) Blank(content []byte) *Item {
+	next := it.clone()
+	next.Content, next.Conflicts = content, nil
 	for _, c := range it.Conflicts {
 		next.Conflicts = append(next.Conflicts, &Item{ID: c.ID, Version: c.Version, Deleted: c.Deleted,
-			History: c.History[:1], content: next.content})
+			History: c.History[:1], Content: content})
 	}
-	return next, err
+	return next
 }
-
-// SetContent sets the content of an item: an element, item or outline, in the form of [Canonical], without
-// an sx:sync.
-func (it *Item) SetContent(content []byte) error {
-	if len(content) > MaxContent {
-		return &BoundError{it.ID, tooLong}
-	}
-	it.content = content
-	return nil
-}
-
-// Content returns the element without its sx:sync and inner items. The prefixes sx and
-// lektor are bound at the root of each document.
-func (it *Item) Content() []byte { return it.content }
 
 // Canonical returns content in canonical form, "" if it cannot be parsed. Contents with the
 // same meaning have the same form.
@@ -193,38 +186,26 @@ func Canonical(content []byte) string {
 // Value returns an attribute of the item's element, "" if it is missing. namespace is ""
 // for attributes without one.
 func (it *Item) Value(namespace, name string) string {
-	e, err := readElement(it.content)
+	e, err := readElement(it.Content)
 	if err != nil {
 		return ""
 	}
 	return e.attr(namespace, name)
 }
 
-// ChildText returns the text of the first child with a name, and whether it exists. It does
-// not search inner items.
-func (it *Item) ChildText(namespace, name string) (string, bool) {
-	var found string
-	ok := false
-	_ = EachChild(it.content, func(ns, n, text string) {
-		if !ok && ns == namespace && n == name {
-			found, ok = text, true
-		}
-	})
-	return found, ok
-}
-
-// EachChild calls f for each child of an element, with its namespace, name and direct text.
-func EachChild(content []byte, f func(namespace, name, text string)) error {
-	e, err := readElement(content)
+// Children returns the texts of the children of the item's element with a name, without those of inner
+// items.
+func (it *Item) Children(namespace, name string) (texts []string) {
+	e, err := readElement(it.Content)
 	if err != nil {
-		return err
+		return nil
 	}
 	for _, k := range e.kids {
-		if k.element != nil {
-			f(k.name.Space, k.name.Local, k.element.text())
+		if k.element != nil && k.is(namespace, name) {
+			texts = append(texts, k.element.text())
 		}
 	}
-	return nil
+	return texts
 }
 
 // Problem is a defect of a part of a document.

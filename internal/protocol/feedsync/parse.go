@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/text/charset"
 )
@@ -99,24 +99,16 @@ func (d *Document) drop(items []*Item) {
 	}
 }
 
-// asUTF8 returns a document in UTF-8.
+// asUTF8 returns a document in UTF-8. Invalid bytes stay if it declares no other charset.
 func asUTF8(data []byte) []byte {
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
-	utf16 := bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})
-	if !utf16 && !bytes.HasPrefix(data, []byte("<?xml")) {
-		return data
-	}
 	declaration, _, _ := bytes.Cut(data[:min(len(data), 200)], []byte("?>"))
-	encoding := ""
-	if e, err := readElement(slices.Concat([]byte("<x"), bytes.TrimPrefix(declaration, []byte("<?xml")),
-		[]byte("/>"))); err == nil {
-		encoding = strings.ToLower(e.attr("", "encoding"))
+	other := bytes.HasPrefix(declaration, []byte("<?xml")) && bytes.Contains(declaration, []byte("encoding")) &&
+		!bytes.Contains(bytes.ToLower(declaration), []byte("utf-8"))
+	utf16 := bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})
+	if utf16 || other && !utf8.Valid(data) {
+		data, _ = charset.Decode(data, "")
 	}
-	if !utf16 && (encoding == "" || encoding == "utf-8" || encoding == "us-ascii") {
-		return data
-	}
-	text, _ := charset.Decode(data, "")
-	return bytes.TrimPrefix(text, []byte("\ufeff"))
+	return bytes.TrimPrefix(data, []byte("\ufeff"))
 }
 
 // role is the meaning of an element for the parser.
@@ -135,6 +127,7 @@ type open struct {
 	*element
 	role    role
 	nesting int     // number of elements without a role around it
+	level   int     // number of items around it, and itself
 	items   []*Item // directly within
 	tooDeep bool    // an element within was skipped
 }
@@ -222,7 +215,13 @@ func (p *parser) start(t xml.StartElement, line int) error {
 			return p.check(p.Skip())
 		}
 	}
-	if next.role == roleItem && p.levels() >= maxDepth {
+	if len(p.open) > 0 {
+		next.level = p.open[len(p.open)-1].level
+	}
+	if next.role == roleItem {
+		next.level++
+	}
+	if next.level > maxDepth {
 		if !p.deep {
 			p.deep = true
 			p.d.problem(Problem{Line: line, Reason: fmt.Sprintf("outlines are within more than %d others", maxDepth)})
@@ -288,17 +287,6 @@ func (p *parser) tooDeep(line int) {
 	p.d.problem(Problem{Line: line, Reason: tooDeep})
 }
 
-// levels returns the number of open outlines.
-func (p *parser) levels() int {
-	n := 0
-	for i := range p.open {
-		if p.open[i].role == roleItem {
-			n++
-		}
-	}
-	return n
-}
-
 // end handles an end tag.
 func (p *parser) end() {
 	n := len(p.open) - 1
@@ -338,15 +326,8 @@ func (p *parser) item(o *open) *Item {
 	if bad == "" && o.tooDeep {
 		bad = tooDeep
 	}
-	shared := bad != noSync
-	if shared && bad == "" {
-		it.setContentFrom(o.element)
-		if len(it.content) > MaxContent {
-			bad = tooLong
-		}
-	}
 	switch {
-	case !shared:
+	case bad == noSync:
 		p.d.Plain++
 		p.d.plainLine = cmp.Or(p.d.plainLine, it.line)
 	case bad != "":
@@ -359,26 +340,8 @@ func (p *parser) item(o *open) *Item {
 		p.add(it)
 		return it
 	}
-	*it = Item{line: it.line, kids: o.items, inert: true, content: o.content()}
+	*it = Item{line: it.line, kids: o.items, inert: true, Content: o.content()}
 	return it
-}
-
-// setContentFrom sets the content of the item from an element.
-func (it *Item) setContentFrom(e *element) {
-	c := element{name: e.name, attrs: slices.Clone(e.attrs)}
-	c.attrs = slices.DeleteFunc(c.attrs, func(a xml.Attr) bool {
-		if a.Name != (xml.Name{Space: LektorNamespace, Local: "parent"}) {
-			return false
-		}
-		it.Parent, it.stands = a.Value, elsewhere
-		return true
-	})
-	for _, k := range e.kids {
-		if k.element == nil || !k.is(Namespace, "sync") {
-			c.kids = append(c.kids, k)
-		}
-	}
-	it.content = c.content()
 }
 
 // add adds an item to the document, unless another one with the same id wins.
@@ -389,7 +352,7 @@ func (p *parser) add(it *Item) {
 		return
 	}
 	loser := it
-	if c := Compare(it, old); c > 0 || c == 0 && bytes.Compare(it.content, old.content) > 0 {
+	if c := Compare(it, old); c > 0 || c == 0 && bytes.Compare(it.Content, old.Content) > 0 {
 		loser = old
 		p.d.byID[it.ID] = it
 	}

@@ -140,10 +140,10 @@ func (w *world) resolve(e *endpoint) bool {
 		deleted := it.Deleted
 		if len(it.Conflicts) > 0 && w.r.IntN(2) == 0 {
 			loser := it.Conflicts[0]
-			if loser.Content() == nil {
+			if loser.Content == nil {
 				w.t.Fatalf("%s: the loser has no content", it.ID)
 			}
-			content, deleted = loser.Content(), loser.Deleted
+			content, deleted = loser.Content, loser.Deleted
 		}
 		next, err := resolve(it, content, deleted, now, e.name)
 		if errors.As(err, new(*BoundError)) && it.Version == MaxVersion {
@@ -239,9 +239,9 @@ func state(d *Document) string {
 	}
 	parents, cycle := Parents(parents)
 	for _, it := range d.Items() {
-		l := fmt.Sprintf("%s v%d %v deleted=%v conflict=%v parent=%s %s", it.ID, it.Version, it.History, it.Deleted, it.Conflict, parents[it.ID], Canonical(it.Content()))
+		l := fmt.Sprintf("%s v%d %v deleted=%v conflict=%v parent=%s %s", it.ID, it.Version, it.History, it.Deleted, it.Conflict, parents[it.ID], Canonical(it.Content))
 		for _, c := range it.Conflicts {
-			l += fmt.Sprintf("\n   loser v%d %v %v %s %s", c.Version, c.Head(), c.Deleted, c.Parent, Canonical(c.Content()))
+			l += fmt.Sprintf("\n   loser v%d %v %v %s %s", c.Version, c.Head(), c.Deleted, c.Parent, Canonical(c.Content))
 		}
 		lines = append(lines, l)
 	}
@@ -333,7 +333,10 @@ func (w *world) begin() {
 					tag = bytes.Replace(tag, []byte(`<title>`), append([]byte(`<title>`), fill...), 1)
 				}
 				// With escaped characters in attributes, a content may exceed the limit.
-				if err := it.SetContent(canonical(tag)); err != nil && !errors.As(err, new(*BoundError)) {
+				long, err := it.WithContent(canonical(tag))
+				if err == nil {
+					it = long
+				} else if !errors.As(err, new(*BoundError)) {
 					w.t.Fatal(err)
 				}
 			case 2:

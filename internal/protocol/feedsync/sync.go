@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,22 +19,16 @@ type rest struct {
 
 func (r rest) empty() bool { return len(r.attrs)+len(r.kids) == 0 }
 
-// updateExtra holds the unknown parts of an sx:update.
-type updateExtra struct {
-	Update
-	rest
-}
-
 // extra holds the unknown parts of an sx:sync.
 type extra struct {
 	sync, history rest
-	updates       []updateExtra
+	updates       map[Update]rest
 }
 
 // syncer parses an sx:sync.
 type syncer struct {
-	bad  string
-	date bool // a date is not in the form of section 1.2
+	d   *Document // for warnings
+	bad string
 }
 
 // setBad sets the reason why the item is invalid, unless there is one.
@@ -46,33 +41,35 @@ func (s *syncer) setBad(format string, args ...any) {
 // noSync is the reason to skip an item without an sx:sync.
 const noSync = "it has no sx:sync"
 
-// sync parses the sx:sync of an item, and returns the reason why the item is invalid, or
-// "".
+// sync parses an item: its sx:sync, content and parent. It returns the reason why the item is invalid, or "".
 func (p *parser) sync(it *Item, e *element) string {
 	var found *element
-	s := &syncer{}
+	twice := ""
+	c := element{name: e.name, attrs: slices.Clone(e.attrs)}
 	for _, k := range e.kids {
-		if k.element == nil || !k.is(Namespace, "sync") {
-			continue
+		switch {
+		case k.element == nil || !k.is(Namespace, "sync"):
+			c.kids = append(c.kids, k)
+		case found == nil:
+			found = k.element
+		default:
+			twice = "it has two sx:sync"
 		}
-		if found != nil {
-			s.setBad("it has two sx:sync")
-			continue
-		}
-		found = k.element
 	}
 	if found == nil {
 		return noSync
 	}
-	twice := s.bad
-	s.bad = ""
-	if s.sync(it, found); s.date {
-		p.d.dateLine = cmp.Or(p.d.dateLine, found.line)
-	}
-	for _, k := range found.kids {
-		if k.element != nil && k.is(Namespace, "conflicts") && len(it.Conflicts) == 0 && s.bad == "" {
-			p.d.problem(Problem{Line: k.line, ID: it.ID, Reason: "sx:conflicts has no sx:conflict", Warning: true})
+	s := &syncer{d: p.d}
+	s.sync(it, found)
+	c.attrs = slices.DeleteFunc(c.attrs, func(a xml.Attr) bool {
+		if a.Name != (xml.Name{Space: LektorNamespace, Local: "parent"}) {
+			return false
 		}
+		it.Parent, it.stands = a.Value, elsewhere
+		return true
+	})
+	if it.Content = c.content(); len(it.Content) > MaxContent {
+		s.setBad(tooLong)
 	}
 	return cmp.Or(s.bad, twice)
 }
@@ -118,7 +115,7 @@ func (s *syncer) sync(it *Item, e *element) {
 	if len(it.Conflicts) > MaxConflicts {
 		it.Conflicts = reduce(it.Conflicts)
 	}
-	it.setUnknown(&x)
+	it.extra = x.orNil()
 }
 
 // child parses an element in an sx:sync.
@@ -132,6 +129,9 @@ func (s *syncer) child(it *Item, x *extra, k node) {
 				s.conflict(it, c.element)
 			}
 		}
+		if len(it.Conflicts) == 0 && s.bad == "" {
+			s.d.problem(Problem{Line: k.line, ID: it.ID, Reason: "sx:conflicts has no sx:conflict", Warning: true})
+		}
 	case k.is(LektorNamespace, "settled"):
 		if u, _ := s.update(k.element, "settled"); len(it.Settled) < KeepUpdates {
 			it.Settled = append(it.Settled, u)
@@ -141,22 +141,27 @@ func (s *syncer) child(it *Item, x *extra, k node) {
 	}
 }
 
-// addUpdate adds an earlier update, and its unknown parts to x.
-func (it *Item) addUpdate(x *extra, u Update, unknown rest) {
-	if len(it.History) > KeepUpdates {
+// earlier parses an earlier update, and adds its unknown parts to x.
+func (s *syncer) earlier(it *Item, x *extra, e *element) {
+	u, other := s.update(e, "update")
+	if s.bad != "" || len(it.History) > KeepUpdates {
 		return
 	}
 	it.History = append(it.History, u)
-	if !unknown.empty() {
-		x.updates = append(x.updates, updateExtra{u, unknown})
+	if unknown := (rest{other, e.kids}); !unknown.empty() {
+		if x.updates == nil {
+			x.updates = map[Update]rest{}
+		}
+		x.updates[u] = unknown
 	}
 }
 
-// setUnknown sets the unknown parts of the item.
-func (it *Item) setUnknown(x *extra) {
-	if !x.sync.empty() || !x.history.empty() || len(x.updates) > 0 {
-		it.extra = x
+// orNil returns nil if there are no unknown parts.
+func (x *extra) orNil() *extra {
+	if x.sync.empty() && x.history.empty() && len(x.updates) == 0 {
+		return nil
 	}
+	return x
 }
 
 func (s *syncer) history(it *Item, x *extra, e *element) {
@@ -172,8 +177,7 @@ func (s *syncer) history(it *Item, x *extra, e *element) {
 		case !k.is(Namespace, "update"):
 			x.history.kids = append(x.history.kids, k)
 		default:
-			u, other := s.update(k.element, "update")
-			it.addUpdate(x, u, rest{other, k.kids})
+			s.earlier(it, x, k.element)
 		}
 	}
 }
@@ -205,14 +209,11 @@ func (s *syncer) conflict(it *Item, e *element) {
 		switch {
 		case k.element == nil:
 		case k.is(Namespace, "update"):
-			quiet := &syncer{}
-			if u, other := quiet.update(k.element, "update"); quiet.bad == "" {
-				c.addUpdate(x, u, rest{other, k.kids})
-			}
-		case c.content == nil:
+			(&syncer{d: s.d}).earlier(c, x, k.element)
+		case c.Content == nil:
 			k.tidy(true)
-			c.content = k.content()
-			size += len(c.content)
+			c.Content = k.content()
+			size += len(c.Content)
 		default:
 			raw := k.append(nil)
 			size += len(raw)
@@ -222,7 +223,7 @@ func (s *syncer) conflict(it *Item, e *element) {
 	if size > 2*MaxContent {
 		return
 	}
-	c.setUnknown(x)
+	c.extra = x.orNil()
 	if it.Conflicts = append(it.Conflicts, c); len(it.Conflicts) > 2*MaxConflicts {
 		it.Conflicts = reduce(it.Conflicts)
 	}
@@ -246,7 +247,9 @@ func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
 				if u.When, ok = ParseDate(text); !ok {
 					s.setBad("sx:%s has the date %q, which is not in the form of RFC 822", name, brief(text))
 				}
-				s.date = s.date || ok && !inForm(text)
+				if ok && !inForm(text) {
+					s.d.dateLine = cmp.Or(s.d.dateLine, e.line)
+				}
 			}
 		case xml.Name{Local: "by"}:
 			// There are few endpoints, so the strings are shared.
@@ -271,35 +274,27 @@ func (p *parser) sharing(e *element, around role) bool {
 	}
 	s := &Sharing{}
 	p.d.Sharing, p.d.sharing = s, e
-	warn := func(format string, args ...any) {
-		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf(format, args...), Warning: true})
+	problem := func(warning bool, format string, args ...any) {
+		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf(format, args...), Warning: warning})
 	}
 	if around == roleRoot {
-		place := "channel"
-		if p.d.Kind == OPML {
-			place = "head"
-		}
-		warn("sx:sharing is beside the %s, not in it", place)
+		problem(true, "sx:sharing is beside the %s, not in it", map[Kind]string{RSS: "channel", OPML: "head"}[p.d.Kind])
 	}
-	value := func(name string) string { return strings.Trim(e.attr("", name), space) }
-	s.Since, s.Until, s.Version = p.date(e, "since"), p.date(e, "until"), value("version")
-	if window := value("window"); window != "" {
-		var err error
-		if s.Window, err = strconv.Atoi(window); err != nil || s.Window < 0 {
-			p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("the window %q is not a number of days",
-				brief(window))})
+	s.Since, s.Until, s.Version = p.date(e, "since"), p.date(e, "until"), e.value("version")
+	if window := e.value("window"); window != "" {
+		days, err := strconv.ParseUint(window, 10, 31)
+		if s.Window = int(days); err != nil {
+			problem(false, "the window %q is not a number of days", brief(window))
 			s.Window = 0
 		}
 	}
-	switch s.Version {
-	case SpecVersion:
-	case "":
-		warn("sx:sharing has no version")
-	default:
-		warn("sx:sharing has the version %q, and is read as %s", brief(s.Version), SpecVersion)
+	if s.Version == "" {
+		problem(true, "sx:sharing has no version")
+	} else if s.Version != SpecVersion {
+		problem(true, "sx:sharing has the version %q, and is read as %s", brief(s.Version), SpecVersion)
 	}
 	if !s.Since.IsZero() && !s.Until.IsZero() && s.Since.After(s.Until) {
-		p.d.problem(Problem{Line: e.line, Reason: "since is after until, so both are ignored"})
+		problem(false, "since is after until, so both are ignored")
 		s.Since, s.Until = time.Time{}, time.Time{}
 	}
 	for _, k := range e.kids {
@@ -313,12 +308,11 @@ func (p *parser) sharing(e *element, around role) bool {
 // date parses a date of sx:sharing or sx:related. It returns the zero time for an invalid
 // date.
 func (p *parser) date(e *element, name string) time.Time {
-	value := strings.Trim(e.attr("", name), space)
-	if value == "" {
-		return time.Time{}
-	}
+	value := e.value(name)
 	t, ok := ParseDate(value)
-	if !ok {
+	if value == "" {
+		return t
+	} else if !ok {
 		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("%s has the date %q, which is not in the form of RFC 822",
 			name, brief(value))})
 	} else if !inForm(value) {
@@ -329,8 +323,7 @@ func (p *parser) date(e *element, name string) time.Time {
 
 // related parses an sx:related (section 2.2).
 func (p *parser) related(e *element) {
-	value := func(name string) string { return strings.Trim(e.attr("", name), space) }
-	r := Related{Link: value("link"), Title: value("title"), Type: value("type"), Since: p.date(e, "since"),
+	r := Related{Link: e.value("link"), Title: e.value("title"), Type: e.value("type"), Since: p.date(e, "since"),
 		Until: p.date(e, "until")}
 	bad := ""
 	switch {

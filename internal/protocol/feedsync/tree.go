@@ -3,7 +3,6 @@ package feedsync
 import (
 	"maps"
 	"slices"
-	"strings"
 )
 
 // Parents returns the effective parent of each item: its parent, or "" if that is missing
@@ -86,23 +85,12 @@ func (d *Document) Arrange() { d.arrange(nil, nil) }
 func (d *Document) arrange(incoming *Document, moved []*Item) {
 	order := d.Items()
 	parent := make(map[string]string, len(order))
-	deleted := 0
 	for _, it := range order {
-		parent[it.ID] = it.Parent
-		if it.Deleted {
-			deleted++
+		if parent[it.ID] = ""; d.Kind == OPML {
+			parent[it.ID] = it.Parent
 		}
 	}
-	var cycle []string
-	if d.Kind == OPML {
-		parent, cycle = Parents(parent)
-	}
-	if incoming != nil {
-		order = placeMoved(order, incoming, moved, parent)
-	}
-	if d.Kind == RSS && incoming == nil {
-		return
-	}
+	parent, cycle := Parents(parent)
 	for _, it := range order {
 		if it.stands = inParent; d.Kind == OPML && parent[it.ID] != it.Parent {
 			it.stands = elsewhere
@@ -111,83 +99,61 @@ func (d *Document) arrange(incoming *Document, moved []*Item) {
 	for _, id := range cycle {
 		d.byID[id].stands = cycleRoot
 	}
+	if len(moved) > 0 {
+		order = d.placeMoved(order, incoming.Items(), moved, parent)
+	}
 	d.rebuild(order, parent)
 }
 
 // placeMoved returns the order of items, with each moved item after its nearest
 // predecessor in the incoming document that has the same parent and exists here (section
-// 3.2). If items from several documents have one place, the lowest id is first.
-func placeMoved(order []*Item, incoming *Document, moved []*Item, parent map[string]string) []*Item {
-	if len(moved) == 0 {
-		return order
+// 3.2). Items there that the incoming document lacks came from a third document: these and
+// the moved items are sorted by id.
+func (d *Document) placeMoved(order, incoming, moved []*Item, parent map[string]string) []*Item {
+	known := make(map[string]bool, len(incoming))
+	for _, it := range incoming {
+		known[it.ID] = true
 	}
 	isMoved := make(map[string]bool, len(moved))
 	for _, it := range moved {
 		isMoved[it.ID] = true
 	}
-	// Siblings by parent, in the order of this document and of the incoming one.
-	here, there := map[string][]*Item{}, map[string][]*Item{}
+	type place struct{ parent, after string } // after "" is the beginning
+	next, last := map[place]*Item{}, map[string]string{}
+	insert := func(it *Item, after string) {
+		at := place{parent[it.ID], after}
+		next[place{at.parent, it.ID}], next[at] = next[at], it
+		last[at.parent] = it.ID
+	}
 	for _, it := range order {
-		here[parent[it.ID]] = append(here[parent[it.ID]], it)
-	}
-	position := map[string]int{}
-	for _, it := range incoming.Items() {
-		if p, ok := parent[it.ID]; ok {
-			position[it.ID] = len(there[p])
-			there[p] = append(there[p], it)
+		if !isMoved[it.ID] {
+			insert(it, last[parent[it.ID]])
 		}
 	}
-	var out []*Item
-	for _, p := range slices.Sorted(maps.Keys(here)) {
-		out = append(out, placeSiblings(here[p], there[p], isMoved, position)...)
-	}
-	return out
-}
-
-func placeSiblings(here, there []*Item, moved map[string]bool, position map[string]int) []*Item {
-	stay := slices.DeleteFunc(slices.Clone(here), func(it *Item) bool { return moved[it.ID] })
-	if len(stay) == len(here) {
-		return here
-	}
-	byID := make(map[string]*Item, len(here))
-	for _, it := range here {
-		byID[it.ID] = it
-	}
-	// behind maps an item to the items that are placed after it; "" means the beginning.
-	behind := map[string][]*Item{}
-	anchor := ""
-	for _, in := range there {
-		it := byID[in.ID]
+	clear(last)
+	for _, in := range incoming {
+		within, here := parent[in.ID]
+		after := last[within]
 		switch {
-		case it == nil:
-		case moved[it.ID]:
-			behind[anchor] = append(behind[anchor], it)
+		case !here:
+		case !isMoved[in.ID]:
+			last[within] = in.ID
 		default:
-			anchor = it.ID
+			for {
+				n := next[place{within, after}]
+				if n == nil || known[n.ID] || n.ID > in.ID {
+					break
+				}
+				after = n.ID
+			}
+			insert(d.byID[in.ID], after)
 		}
 	}
 	var out []*Item
-	insert := func(list []*Item, after []*Item) []*Item {
-		// Items here that the incoming document lacks came from a third document. Sort these
-		// and the incoming items by id. Consecutive items of this document keep their order.
-		for len(list) > 0 {
-			if len(after) > 0 && strings.Compare(after[0].ID, list[0].ID) < 0 {
-				if _, known := position[after[0].ID]; !known {
-					out = append(out, after[0])
-					after = after[1:]
-					continue
-				}
-			}
-			out = append(out, list[0])
-			list = list[1:]
+	for _, within := range slices.Compact(slices.Sorted(maps.Values(parent))) {
+		for n := next[place{within, ""}]; n != nil; n = next[place{within, n.ID}] {
+			out = append(out, n)
 		}
-		return after
-	}
-	rest := insert(behind[""], stay)
-	for len(rest) > 0 {
-		it := rest[0]
-		out = append(out, it)
-		rest = insert(behind[it.ID], rest[1:])
 	}
 	return out
 }

@@ -37,12 +37,10 @@ func (e *element) put(r rest) {
 }
 
 // addUpdates adds the updates before the last one, with their unknown parts.
-func (e *element) addUpdates(list []Update, notes []updateExtra) {
+func (e *element) addUpdates(list []Update, unknown map[Update]rest) {
 	for _, u := range list {
 		up := u.element(sx("update"))
-		if i := slices.IndexFunc(notes, func(n updateExtra) bool { return n.Update == u }); i >= 0 {
-			up.put(notes[i].rest)
-		}
+		up.put(unknown[u])
 		e.add(up)
 	}
 }
@@ -85,8 +83,8 @@ func (c *Item) conflictElement() *element {
 	if c.Deleted {
 		e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Space: LektorNamespace, Local: "deleted"}, Value: "true"})
 	}
-	if c.content != nil {
-		e.kids = append(e.kids, node{raw: c.content})
+	if c.Content != nil {
+		e.kids = append(e.kids, node{raw: c.Content})
 	}
 	e.addUpdates(c.earlierUpdates(), x.updates)
 	e.put(x.sync)
@@ -96,8 +94,8 @@ func (c *Item) conflictElement() *element {
 // append appends the item in the form of a document, with its inner items.
 func (it *Item) append(b []byte) []byte {
 	// A content has > only at the end of a tag.
-	open, end := bytes.IndexByte(it.content, '>'), bytes.LastIndex(it.content, []byte("</"))
-	b = append(b, it.content[:open]...)
+	open, end := bytes.IndexByte(it.Content, '>'), bytes.LastIndex(it.Content, []byte("</"))
+	b = append(b, it.Content[:open]...)
 	if it.stands != inParent {
 		parent := it.Parent
 		if parent == "" {
@@ -105,7 +103,7 @@ func (it *Item) append(b []byte) []byte {
 		}
 		b = append(append(append(b, ` lektor:parent="`...), Attr(parent)...), '"')
 	}
-	b = append(b, it.content[open:end]...)
+	b = append(b, it.Content[open:end]...)
 	if it.Version > 0 { // the content of a skipped item includes its sx:sync
 		b = it.syncElement().append(b)
 		if len(it.kids) > 0 {
@@ -115,7 +113,7 @@ func (it *Item) append(b []byte) []byte {
 	for _, k := range it.kids {
 		b = append(k.append(b), '\n')
 	}
-	return append(b, it.content[end:]...)
+	return append(b, it.Content[end:]...)
 }
 
 // Append appends the item in the form of a document, without inner items.
@@ -127,12 +125,9 @@ func (it *Item) Append(b []byte) []byte {
 	return it.append(b)
 }
 
-// Flat reports whether the item has neither Conflicts nor unknown elements. Then [Restore]
-// can restore it from its content and its other exported fields.
+// Flat reports whether the item has neither Conflicts nor unknown elements. Then its
+// exported fields are all of it.
 func (it *Item) Flat() bool { return len(it.Conflicts) == 0 && it.extra == nil }
-
-// Restore returns an item with a content that [Item.Content] returned.
-func Restore(id string, content []byte) *Item { return &Item{ID: id, content: content} }
 
 // ReadItem parses an item that [Item.Append] wrote.
 func ReadItem(text []byte) (*Item, error) {
@@ -145,7 +140,6 @@ func ReadItem(text []byte) (*Item, error) {
 	if bad := p.sync(it, e); bad != "" {
 		return nil, errors.New(bad)
 	}
-	it.setContentFrom(e)
 	it.stands = inParent
 	return it, nil
 }

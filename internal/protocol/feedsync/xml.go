@@ -187,6 +187,9 @@ func (e *element) attr(space, local string) string {
 	return ""
 }
 
+// value returns the value of an attribute without namespace, without white space around it.
+func (e *element) value(name string) string { return strings.Trim(e.attr("", name), space) }
+
 // tidy removes white space between elements. With all, it removes every text that is only
 // white space.
 func (e *element) tidy(all bool) {

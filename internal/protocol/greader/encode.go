@@ -120,17 +120,18 @@ func (i *Items) End(c ID) error { return i.out.end(c) }
 // XML writes an answer in the form of output=xml: each value is an element that is named after its
 // type, and has the name of the field as an attribute. The answer is read as JSON from r.
 func XML(w io.Writer, r io.Reader) error {
-	d := json.NewDecoder(r)
-	d.UseNumber()
-	x := &xmlWriter{w: w}
-	x.text(xml.Header[:len(xml.Header)-1])
-	x.value(d, "")
-	if x.err == nil {
-		if _, err := d.Token(); err != io.EOF {
-			x.err = errors.Join(errors.New("more than one value"), err)
-		}
+	if _, err := io.WriteString(w, xml.Header[:len(xml.Header)-1]); err != nil {
+		return err
 	}
-	return x.err
+	x := &xmlWriter{d: json.NewDecoder(r), e: xml.NewEncoder(w)}
+	x.d.UseNumber()
+	if err := x.value(""); err != nil {
+		return err
+	}
+	if _, err := x.d.Token(); err != io.EOF {
+		return errors.Join(errors.New("more than one value"), err)
+	}
+	return x.e.Close()
 }
 
 // maxDepth is the maximum depth of an answer.
@@ -138,86 +139,59 @@ const maxDepth = 100
 
 // xmlWriter writes JSON as XML.
 type xmlWriter struct {
-	w     io.Writer
+	d     *json.Decoder
+	e     *xml.Encoder
 	depth int
-	err   error
-}
-
-func (x *xmlWriter) text(s string) {
-	if x.err == nil {
-		_, x.err = io.WriteString(x.w, s)
-	}
-}
-
-func (x *xmlWriter) escaped(s string) {
-	if x.err == nil {
-		x.err = xml.EscapeText(x.w, []byte(s))
-	}
-}
-
-// open writes the begin of an element.
-func (x *xmlWriter) open(element, name string) {
-	x.text("<" + element)
-	if name != "" {
-		x.text(` name="`)
-		x.escaped(name)
-		x.text(`"`)
-	}
-	x.text(">")
 }
 
 // value writes the next value, which has a name in an object.
-func (x *xmlWriter) value(d *json.Decoder, name string) {
-	if x.err != nil {
-		return
-	}
-	token, err := d.Token()
+func (x *xmlWriter) value(name string) error {
+	token, err := x.d.Token()
 	if err != nil {
-		x.err = err
-		return
+		return err
 	}
-	element, text := "string", ""
+	element, text := xml.StartElement{Name: xml.Name{Local: "string"}}, ""
+	if name != "" {
+		element.Attr = []xml.Attr{{Name: xml.Name{Local: "name"}, Value: name}}
+	}
 	switch t := token.(type) {
 	case json.Delim:
-		x.nested(d, t, name)
-		return
+		return x.nested(t, element)
 	case string:
 		text = t
 	case json.Number:
-		element, text = "number", t.String()
+		element.Name.Local, text = "number", t.String()
 	case bool:
-		element, text = "boolean", strconv.FormatBool(t)
+		element.Name.Local, text = "boolean", strconv.FormatBool(t)
 	}
-	x.open(element, name)
-	x.escaped(text)
-	x.text("</" + element + ">")
+	return x.e.EncodeElement(text, element)
 }
 
 // nested writes an object or a list.
-func (x *xmlWriter) nested(d *json.Decoder, begin json.Delim, name string) {
+func (x *xmlWriter) nested(begin json.Delim, element xml.StartElement) error {
 	if x.depth++; x.depth > maxDepth {
-		x.err = errors.New("the answer is nested too deeply")
-		return
+		return errors.New("the answer is nested too deeply")
 	}
-	element := "object"
-	if begin == '[' {
-		element = "list"
+	element.Name.Local = map[json.Delim]string{'{': "object", '[': "list"}[begin]
+	if err := x.e.EncodeToken(element); err != nil {
+		return err
 	}
-	x.open(element, name)
-	for x.err == nil && d.More() {
+	for x.d.More() {
 		field := ""
 		if begin == '{' {
-			token, err := d.Token()
-			if x.err = err; err != nil {
-				return
+			token, err := x.d.Token()
+			if err != nil {
+				return err
 			}
 			field, _ = token.(string)
 		}
-		x.value(d, field)
+		if err := x.value(field); err != nil {
+			return err
+		}
 	}
-	if x.err == nil {
-		_, x.err = d.Token()
+	if _, err := x.d.Token(); err != nil {
+		return err
 	}
-	x.text("</" + element + ">")
 	x.depth--
+	return x.e.EncodeToken(element.End())
 }

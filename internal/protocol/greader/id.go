@@ -5,6 +5,7 @@ package greader
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 	"time"
@@ -36,18 +37,11 @@ func IDOf(unique string, delivered time.Time) ID {
 		b, _ := strconv.ParseUint(p.Identity[len(p.Identity)-1:], 16, 64)
 		part = uint64(min(p.Micros, 999_999))*perMicro + b%perMicro
 	} else {
-		part = hash(unique) % perSecond
+		h := fnv.New64a()
+		h.Write([]byte(unique))
+		part = h.Sum64() % perSecond
 	}
 	return max(ID(uint64(seconds)*perSecond+part), 1)
-}
-
-// hash returns the FNV-1a hash of a text.
-func hash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return h
 }
 
 // FirstOf returns the lowest id of entries that were delivered in a second of Unix time, or later.

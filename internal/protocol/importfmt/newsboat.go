@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/lektordir/lektor/internal/protocol/opml"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
@@ -65,6 +66,9 @@ func (l *Library) tagged(f Feed, tags []string) {
 	}
 	l.add(f)
 }
+
+// tagFolder returns the folder for a tag: "a/b" is the folder b in a.
+func tagFolder(tag string) string { return opml.JoinPath(strings.Split(oneLine(tag), "/")) }
 
 // tokens splits a line as newsboat does. Within double quotes a backslash escapes the next
 // character, and \n, \r and \t are control characters; outside quotes a backslash is a plain

@@ -2,12 +2,12 @@ package opml
 
 import (
 	"bytes"
+	"encoding/xml"
 	"fmt"
 	"html"
 	"regexp"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/lektordir/lektor/internal/text/charset"
 	"github.com/lektordir/lektor/internal/text/xmltext"
@@ -33,7 +33,7 @@ func Parse(data []byte) (*Document, error) {
 	if len(data) > MaxBytes {
 		return nil, &NotOPMLError{fmt.Sprintf("it has more than %d bytes", MaxBytes)}
 	}
-	p := &parser{s: toUTF8(data)}
+	p := &parser{s: toUTF8(data), names: map[string]bool{}}
 	top := &Node{}
 	if err := p.parse(top); err != nil {
 		return nil, err
@@ -76,8 +76,9 @@ type parser struct {
 	s     string
 	pos   int
 	count int
-	open  []*Node // the open elements, the document first
-	text  []byte  // parsed text that is not in the tree yet: a stray less-than sign splits it
+	names map[string]bool // whether they are valid
+	open  []*Node         // the open elements, the document first
+	text  []byte          // parsed text that is not in the tree yet: a stray less-than sign splits it
 }
 
 func (p *parser) rest() string { return p.s[p.pos:] }
@@ -121,7 +122,7 @@ func (p *parser) parse(top *Node) error {
 		case strings.HasPrefix(rest, "<?"):
 			body, ok := p.until(2, "?>")
 			name, _, _ := strings.Cut(body, " ")
-			if ok && validName(name) && !strings.EqualFold(name, "xml") {
+			if ok && p.validName(name) && !strings.EqualFold(name, "xml") {
 				p.add(&Node{Raw: "<?" + body + "?>"})
 			}
 		case strings.HasPrefix(rest, "<!"):
@@ -229,7 +230,7 @@ func (p *parser) tag() (n *Node, closed bool) {
 	begin := p.pos
 	p.pos++
 	n = &Node{Name: p.take(space + "/>=<\"'")}
-	if !validName(n.Name) {
+	if !p.validName(n.Name) {
 		p.pos = begin
 		return nil, false
 	}
@@ -256,7 +257,7 @@ func (p *parser) tag() (n *Node, closed bool) {
 			p.skip()
 			value = p.value()
 		}
-		if len(n.Attrs) < maxAttrs && validName(name) && n.attr(name) == nil {
+		if len(n.Attrs) < maxAttrs && p.validName(name) && n.attr(name) == nil {
 			n.Attrs = append(n.Attrs, Attr{name, unescape(value)})
 		}
 	}
@@ -281,31 +282,17 @@ func (p *parser) unquoted(stop string) string {
 	return p.s[begin:p.pos]
 }
 
-// nameStart and nameRest are the characters of a name: ASCII, Latin-1, Cyrillic and Han, and
-// what may follow them.
-var (
-	nameStart = &unicode.RangeTable{LatinOffset: 6, R16: []unicode.Range16{
-		{Lo: 'A', Hi: 'Z', Stride: 1}, {Lo: '_', Hi: '_', Stride: 1}, {Lo: 'a', Hi: 'z', Stride: 1},
-		{Lo: 0xC0, Hi: 0xD6, Stride: 1}, {Lo: 0xD8, Hi: 0xF6, Stride: 1}, {Lo: 0xF8, Hi: 0xFF, Stride: 1},
-		{Lo: 0x410, Hi: 0x44F, Stride: 1}, {Lo: 0x4E00, Hi: 0x9FA5, Stride: 1},
-	}}
-	nameRest = &unicode.RangeTable{LatinOffset: 2, R16: []unicode.Range16{
-		{Lo: '-', Hi: '.', Stride: 1}, {Lo: '0', Hi: ':', Stride: 1},
-	}}
-)
-
-// validName reports whether a name is valid in XML. Beyond ASCII it accepts only letters that all
-// parsers accept and that are in use.
-func validName(name string) bool {
-	if name == "" || len(name) > 200 {
-		return false
+// validName reports whether a name is valid in XML, with at most one prefix.
+func (p *parser) validName(name string) bool {
+	valid, known := p.names[name]
+	if !known && len(name) <= 200 {
+		token, err := xml.NewDecoder(strings.NewReader("<" + name + "/>")).RawToken()
+		e, _ := token.(xml.StartElement)
+		valid = err == nil && len(e.Attr) == 0 && strings.TrimPrefix(e.Name.Space+":"+e.Name.Local, ":") == name &&
+			strings.Trim(name, ":") == name
+		p.names[name] = valid
 	}
-	for i, r := range name {
-		if !unicode.Is(nameStart, r) && (i == 0 || !unicode.Is(nameRest, r)) {
-			return false
-		}
-	}
-	return !strings.HasSuffix(name, ":") && strings.Count(name, ":") <= 1
+	return valid
 }
 
 // reference matches a reference with a semicolon. Without one it is text: in a URL, "&copy=1" is a

@@ -20,7 +20,7 @@ type rule struct {
 	text   bool // the value is searched for in text, and can be a regular expression
 	fields lektordir.Fields
 	// holds reports whether a term matches; all fields that it needs are known.
-	holds func(m *Matcher, t *term, s *Subject, e *lektordir.Entry) bool
+	holds func(m *Matcher, t *term, s *Subject, e *entry) bool
 	// choices are the possible values of the key. Their fields and holds are used instead.
 	choices []choice
 }
@@ -29,81 +29,75 @@ type rule struct {
 var anyRule = rule{key: keyAny, text: true,
 	fields: lektordir.FieldTitle | lektordir.FieldAuthor | lektordir.FieldType | lektordir.FieldContent}
 
+// entry is what a rule reads of an entry.
+type entry = lektordir.Entry
+
+// texts returns the rule of a key whose value is searched for in some texts.
+func texts(k key, fields lektordir.Fields, of func(s *Subject, e *entry) []string) rule {
+	return rule{key: k, text: true, fields: fields, holds: func(_ *Matcher, t *term, s *Subject, e *entry) bool {
+		return slices.ContainsFunc(of(s, e), t.in)
+	}}
+}
+
+// number returns the rule of a key whose value is a number or more.
+func number(k key, fields lektordir.Fields, of func(e *entry) int) rule {
+	return rule{key: k, fields: fields, holds: func(_ *Matcher, t *term, _ *Subject, e *entry) bool {
+		return t.sizes.hold(of(e))
+	}}
+}
+
+// dated returns the rule of a key whose value is a date, with which that of the entry is compared.
+func dated(k key, holds func(at time.Time, date span) bool) rule {
+	return rule{key: k, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject, e *entry) bool {
+		return holds(Date(s.Ref, e, m.now), m.dates[t])
+	}}
+}
+
 // rules are the rules of all keys, in the order of messages.
 var rules = []rule{
-	{key: keyFeed, text: true, holds: func(_ *Matcher, t *term, s *Subject,
-		_ *lektordir.Entry) bool {
-		return t.feed(s)
-	}},
-	{key: keyAuthor, text: true, fields: lektordir.FieldAuthor, holds: func(_ *Matcher, t *term, s *Subject,
-		e *lektordir.Entry) bool {
+	{key: keyFeed, text: true, holds: func(_ *Matcher, t *term, s *Subject, _ *entry) bool { return t.feed(s) }},
+	texts(keyAuthor, lektordir.FieldAuthor, func(s *Subject, e *entry) []string {
 		if e.Author == "" && s.Feed != nil {
-			return t.in(s.Feed.Author)
+			return []string{s.Feed.Author}
 		}
-		return t.in(e.Author)
-	}},
-	{key: keyTitle, text: true, fields: lektordir.FieldTitle, holds: func(_ *Matcher, t *term, _ *Subject,
-		e *lektordir.Entry) bool {
-		return t.in(e.Title)
-	}},
-	{key: keyCategory, text: true, fields: lektordir.FieldCategories, holds: func(_ *Matcher, t *term, s *Subject,
-		e *lektordir.Entry) bool {
-		return slices.ContainsFunc(e.Categories, t.in) || slices.ContainsFunc(s.folders(), t.in)
-	}},
-	{key: keyType, text: true, fields: lektordir.FieldType, holds: func(_ *Matcher, t *term, _ *Subject,
-		e *lektordir.Entry) bool {
-		return t.in(cmp.Or(e.Type, "text/plain"))
-	}},
+		return []string{e.Author}
+	}),
+	texts(keyTitle, lektordir.FieldTitle, func(_ *Subject, e *entry) []string { return []string{e.Title} }),
+	texts(keyCategory, lektordir.FieldCategories, func(s *Subject, e *entry) []string {
+		return slices.Concat(e.Categories, s.folders())
+	}),
+	texts(keyType, lektordir.FieldType, func(_ *Subject, e *entry) []string {
+		return []string{cmp.Or(e.Type, "text/plain")}
+	}),
 	{key: keyText, text: true, fields: lektordir.FieldType | lektordir.FieldContent,
-		holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool { return s.inText(t) }},
-	{key: keyID, text: true, fields: lektordir.FieldID, holds: func(_ *Matcher, t *term, _ *Subject,
-		e *lektordir.Entry) bool {
-		return t.in(e.ID)
-	}},
-	{key: keyLink, text: true, fields: lektordir.FieldLink | lektordir.FieldID,
-		holds: func(_ *Matcher, t *term, _ *Subject, e *lektordir.Entry) bool { return t.in(e.URL()) }},
-	{key: keyFolder, text: true, holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool {
+		holds: func(_ *Matcher, t *term, s *Subject, _ *entry) bool { return s.inText(t) }},
+	texts(keyID, lektordir.FieldID, func(_ *Subject, e *entry) []string { return []string{e.ID} }),
+	texts(keyLink, lektordir.FieldLink|lektordir.FieldID,
+		func(_ *Subject, e *entry) []string { return []string{e.URL()} }),
+	{key: keyFolder, text: true, holds: func(_ *Matcher, t *term, s *Subject, _ *entry) bool {
 		return slices.ContainsFunc(s.folders(), t.inFolder)
 	}},
 	{key: keyIs, choices: states},
-	{key: keyFlag, holds: func(_ *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool {
+	{key: keyFlag, holds: func(_ *Matcher, t *term, s *Subject, _ *entry) bool {
 		return !strings.ContainsFunc(t.value, func(flag rune) bool { return !s.Ref.HasFlag(byte(flag)) })
 	}},
 	{key: keyHas, choices: things},
-	{key: keySince, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject,
-		e *lektordir.Entry) bool {
-		return !Date(s.Ref, e, m.now).Before(m.dates[t].from)
-	}},
-	{key: keyBefore, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject,
-		e *lektordir.Entry) bool {
-		return Date(s.Ref, e, m.now).Before(m.dates[t].from)
-	}},
-	{key: keyOn, fields: lektordir.FieldPubDate, holds: func(m *Matcher, t *term, s *Subject, e *lektordir.Entry) bool {
-		when := Date(s.Ref, e, m.now)
-		return !when.Before(m.dates[t].from) && when.Before(m.dates[t].to)
-	}},
-	{key: keyDelivery, holds: func(m *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool {
+	dated(keySince, func(at time.Time, date span) bool { return !at.Before(date.from) }),
+	dated(keyBefore, func(at time.Time, date span) bool { return at.Before(date.from) }),
+	dated(keyOn, func(at time.Time, date span) bool { return !at.Before(date.from) && at.Before(date.to) }),
+	{key: keyDelivery, holds: func(m *Matcher, t *term, s *Subject, _ *entry) bool {
 		return s.Ref.Delivered().Before(m.dates[t].from)
 	}},
-	{key: keyRead, holds: func(m *Matcher, t *term, s *Subject, _ *lektordir.Entry) bool {
+	{key: keyRead, holds: func(m *Matcher, t *term, s *Subject, _ *entry) bool {
 		if s.Ref.Unread() || s.Moved == nil {
 			return false
 		}
 		moved := s.Moved()
 		return !moved.IsZero() && moved.Before(m.dates[t].from)
 	}},
-	{key: keyDuration, fields: lektordir.FieldDuration, holds: func(_ *Matcher, t *term, _ *Subject,
-		e *lektordir.Entry) bool {
-		return t.sizes.hold(int(e.Duration / time.Second))
-	}},
-	{key: keyEpisode, fields: lektordir.FieldEpisode, holds: func(_ *Matcher, t *term, _ *Subject,
-		e *lektordir.Entry) bool {
-		return t.sizes.hold(e.Episode)
-	}},
-	{key: keySeason, fields: lektordir.FieldSeason, holds: func(_ *Matcher, t *term, _ *Subject,
-		e *lektordir.Entry) bool {
-		return t.sizes.hold(e.Season)
-	}},
+	number(keyDuration, lektordir.FieldDuration, func(e *entry) int { return int(e.Duration / time.Second) }),
+	number(keyEpisode, lektordir.FieldEpisode, func(e *entry) int { return e.Episode }),
+	number(keySeason, lektordir.FieldSeason, func(e *entry) int { return e.Season }),
 	{key: keyLabel}, // replaced by the term of a flag, see there
 	{key: keySaved}, // replaced by the saved query, see [parser.include]
 }
@@ -112,7 +106,7 @@ var rules = []rule{
 type choice struct {
 	name   string
 	fields lektordir.Fields
-	holds  func(s *Subject, e *lektordir.Entry) bool
+	holds  func(s *Subject, e *entry) bool
 	// state is true if the value is about flags or new/, so that viewers do not add is:unread.
 	state bool
 }
@@ -125,50 +119,49 @@ const repeat = "repeat"
 
 // states are the values of is:.
 var states = []choice{
-	{"unread", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Unread() }, true},
-	{"read", 0, func(s *Subject, _ *lektordir.Entry) bool { return !s.Ref.Unread() }, true},
-	{"seen", 0, func(s *Subject, _ *lektordir.Entry) bool { return !s.Ref.Unread() }, true},
-	{"flagged", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.HasFlag('F') }, true},
-	{"trashed", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.HasFlag('T') }, true},
-	{"new", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Place == lektordir.New }, true},
-	{"cur", 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Ref.Place == lektordir.Cur }, true},
-	{"updated", lektordir.FieldReplaces, func(_ *Subject, e *lektordir.Entry) bool { return e.Replaces != "" }, false},
-	{repeat, 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Repeat != nil && s.Repeat() }, false},
-	{withdrawn, 0, func(s *Subject, _ *lektordir.Entry) bool { return s.Withdrawn != nil && s.Withdrawn() }, true},
+	{"unread", 0, func(s *Subject, _ *entry) bool { return s.Ref.Unread() }, true},
+	{"read", 0, func(s *Subject, _ *entry) bool { return !s.Ref.Unread() }, true},
+	{"seen", 0, func(s *Subject, _ *entry) bool { return !s.Ref.Unread() }, true},
+	{"flagged", 0, func(s *Subject, _ *entry) bool { return s.Ref.HasFlag('F') }, true},
+	{"trashed", 0, func(s *Subject, _ *entry) bool { return s.Ref.HasFlag('T') }, true},
+	{"new", 0, func(s *Subject, _ *entry) bool { return s.Ref.Place == lektordir.New }, true},
+	{"cur", 0, func(s *Subject, _ *entry) bool { return s.Ref.Place == lektordir.Cur }, true},
+	{"updated", lektordir.FieldReplaces, func(_ *Subject, e *entry) bool { return e.Replaces != "" }, false},
+	{repeat, 0, func(s *Subject, _ *entry) bool { return s.Repeat != nil && s.Repeat() }, false},
+	{withdrawn, 0, func(s *Subject, _ *entry) bool { return s.Withdrawn != nil && s.Withdrawn() }, true},
+}
+
+// said returns the choice of entries of which a text is not blank.
+func said(name string, fields lektordir.Fields, text func(e *entry) string) choice {
+	return choice{name, fields, func(_ *Subject, e *entry) bool { return strings.TrimSpace(text(e)) != "" }, false}
+}
+
+// encloses returns the choice of entries with an enclosure of a kind, "" for any.
+func encloses(name, kind string) choice {
+	return choice{name, lektordir.FieldEnclosures, func(_ *Subject, e *entry) bool {
+		return slices.ContainsFunc(e.Enclosures,
+			func(enc lektordir.Enclosure) bool { return strings.HasPrefix(EnclosureType(enc), kind) })
+	}, false}
 }
 
 // things are the values of has:.
 var things = []choice{
-	enclosing("enclosure", ""), enclosing("audio", "audio"), enclosing("video", "video"), enclosing("image", "image"),
-	filled("title", lektordir.FieldTitle, func(e *lektordir.Entry) string { return e.Title }),
-	filled("author", lektordir.FieldAuthor, func(e *lektordir.Entry) string { return e.Author }),
-	{"date", lektordir.FieldPubDate, func(_ *Subject, e *lektordir.Entry) bool { return !e.PubDate.IsZero() }, false},
-	filled("link", lektordir.FieldLink|lektordir.FieldID, (*lektordir.Entry).URL),
-	{"category", lektordir.FieldCategories, func(_ *Subject, e *lektordir.Entry) bool { return len(e.Categories) > 0 },
-		false},
-	{"folder", 0, func(s *Subject, _ *lektordir.Entry) bool { return len(s.folders()) > 0 }, false},
-	filled("summary", lektordir.FieldSummary, func(e *lektordir.Entry) string { return e.Summary }),
-	filled("comments", lektordir.FieldComments, func(e *lektordir.Entry) string { return e.Comments }),
-	filled("transcript", lektordir.FieldElements,
-		func(e *lektordir.Entry) string { return e.Elements.First(lektordir.Transcript).Name }),
-	filled("chapters", lektordir.FieldElements, func(e *lektordir.Entry) string {
+	encloses("enclosure", ""), encloses("audio", "audio"), encloses("video", "video"), encloses("image", "image"),
+	said("title", lektordir.FieldTitle, func(e *entry) string { return e.Title }),
+	said("author", lektordir.FieldAuthor, func(e *entry) string { return e.Author }),
+	{"date", lektordir.FieldPubDate, func(_ *Subject, e *entry) bool { return !e.PubDate.IsZero() }, false},
+	said("link", lektordir.FieldLink|lektordir.FieldID, (*entry).URL),
+	{"category", lektordir.FieldCategories, func(_ *Subject, e *entry) bool { return len(e.Categories) > 0 }, false},
+	{"folder", 0, func(s *Subject, _ *entry) bool { return len(s.folders()) > 0 }, false},
+	said("summary", lektordir.FieldSummary, func(e *entry) string { return e.Summary }),
+	said("comments", lektordir.FieldComments, func(e *entry) string { return e.Comments }),
+	said("transcript", lektordir.FieldElements, func(e *entry) string {
+		return e.Elements.First(lektordir.Transcript).Name
+	}),
+	said("chapters", lektordir.FieldElements, func(e *entry) string {
 		return e.Elements.First(lektordir.Chapters).Name + e.Elements.First(lektordir.ChapterList).Name
 	}),
-	filled("content", lektordir.FieldContent, func(e *lektordir.Entry) string { return string(e.Content) }),
-}
-
-// filled is the choice of entries of which a text is not blank.
-func filled(name string, need lektordir.Fields, text func(*lektordir.Entry) string) choice {
-	return choice{name, need,
-		func(_ *Subject, e *lektordir.Entry) bool { return strings.TrimSpace(text(e)) != "" }, false}
-}
-
-// enclosing is the choice of entries that have an enclosure of a kind.
-func enclosing(name, kind string) choice {
-	return choice{name, lektordir.FieldEnclosures, func(_ *Subject, e *lektordir.Entry) bool {
-		return slices.ContainsFunc(e.Enclosures,
-			func(enc lektordir.Enclosure) bool { return strings.HasPrefix(EnclosureType(enc), kind) })
-	}, false}
+	said("content", lektordir.FieldContent, func(e *entry) string { return string(e.Content) }),
 }
 
 // sizes are the numbers from least to most.

@@ -166,5 +166,10 @@ func Value(text string) string {
 	if text != "" && text[0] != '/' && strings.IndexFunc(text, ends) < 0 {
 		return text
 	}
+	return Quote(text)
+}
+
+// Quote returns text as a phrase.
+func Quote(text string) string {
 	return `"` + strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(text) + `"`
 }

@@ -271,62 +271,46 @@ func (e *element) value() (v Value, err error) {
 
 // EncodeCall returns a methodCall. Parameters are strings, ints, bools and []string.
 func EncodeCall(method string, params ...any) []byte {
-	var b bytes.Buffer
-	b.WriteString(xml.Header + "<methodCall><methodName>")
-	b.WriteString(xmltext.Text(method))
-	b.WriteString("</methodName><params>")
+	var all strings.Builder
 	for _, p := range params {
-		b.WriteString("<param>")
-		encode(&b, p)
-		b.WriteString("</param>")
+		all.WriteString("<param>" + encode(p) + "</param>")
 	}
-	b.WriteString("</params></methodCall>\n")
-	return b.Bytes()
+	return []byte(xml.Header + "<methodCall><methodName>" + xmltext.Text(method) + "</methodName><params>" +
+		all.String() + "</params></methodCall>\n")
 }
 
 // EncodeResponse returns a methodResponse with one value, of a type as for [EncodeCall].
 func EncodeResponse(value any) []byte {
-	var b bytes.Buffer
-	b.WriteString(xml.Header + "<methodResponse><params><param>")
-	encode(&b, value)
-	b.WriteString("</param></params></methodResponse>\n")
-	return b.Bytes()
+	return []byte(xml.Header + "<methodResponse><params><param>" + encode(value) + "</param></params></methodResponse>\n")
 }
 
 // EncodeFault returns a methodResponse with a fault.
 func EncodeFault(code int, text string) []byte {
-	var b bytes.Buffer
-	b.WriteString(xml.Header + "<methodResponse><fault><value><struct><member><name>faultCode</name>")
-	encode(&b, code)
-	b.WriteString("</member><member><name>faultString</name>")
-	encode(&b, text)
-	b.WriteString("</member></struct></value></fault></methodResponse>\n")
-	return b.Bytes()
+	return []byte(xml.Header + "<methodResponse><fault><value><struct><member><name>faultCode</name>" + encode(code) +
+		"</member><member><name>faultString</name>" + encode(text) + "</member></struct></value></fault></methodResponse>\n")
 }
 
-func encode(b *bytes.Buffer, v any) {
-	b.WriteString("<value>")
+func encode(v any) string {
+	var text strings.Builder
+	kind := "string"
 	switch v := v.(type) {
 	case int:
-		fmt.Fprintf(b, "<int>%d</int>", v)
+		kind = "int"
+		text.WriteString(strconv.Itoa(v))
 	case bool:
-		n := 0
-		if v {
-			n = 1
-		}
-		fmt.Fprintf(b, "<boolean>%d</boolean>", n)
+		kind = "boolean"
+		text.WriteString(map[bool]string{false: "0", true: "1"}[v])
 	case []string:
-		b.WriteString("<array><data>")
+		kind = "array"
+		text.WriteString("<data>")
 		for _, s := range v {
-			encode(b, s)
+			text.WriteString(encode(s))
 		}
-		b.WriteString("</data></array>")
+		text.WriteString("</data>")
 	default:
-		b.WriteString("<string>")
-		b.WriteString(xmltext.Text(fmt.Sprint(v)))
-		b.WriteString("</string>")
+		text.WriteString(xmltext.Text(fmt.Sprint(v)))
 	}
-	b.WriteString("</value>")
+	return "<value><" + kind + ">" + text.String() + "</" + kind + "></value>"
 }
 
 // unreadableError is the error for a successful answer that is not XML-RPC.

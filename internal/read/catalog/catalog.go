@@ -57,7 +57,7 @@ type Catalog struct {
 	o      Options
 	rule   stamp.Rule
 	end    context.CancelFunc
-	events *watch.Events
+	events *watch.Watcher
 	hosts  *hosts
 
 	mu      sync.Mutex
@@ -103,7 +103,7 @@ func Open(dir *lektordir.Dir, o Options) *Catalog {
 	c := &Catalog{
 		dir: dir, o: o, rule: stamp.Rule{Shared: dir.Shared()}, end: end, hosts: &hosts{}, last: &Snapshot{},
 		known: map[string]*known{}, stale: map[*known]bool{}, unsure: true,
-		events: watch.Collect(ctx, o.Poll, o.Notice, o.Broken),
+		events: watch.New(ctx, o.Poll, o.Notice, o.Broken),
 	}
 	if o.Compare || c.rule.Shared {
 		c.events.Poll(errors.New("other machines may write to the file system"))

@@ -148,7 +148,7 @@ func (c *scan) topDirs() (tops [2]*os.File, err error) {
 			return tops, &dirError{err}
 		}
 		for _, n := range names {
-			if n.kind != kindFile && c.feeds[n.name] == nil {
+			if n.kind != unix.S_IFREG && c.feeds[n.name] == nil {
 				c.feeds[n.name] = &feed{hash: n.name}
 			}
 		}
@@ -157,6 +157,26 @@ func (c *scan) topDirs() (tops [2]*os.File, err error) {
 		c.tops = now
 	}
 	return tops, nil
+}
+
+// name is a name in a directory.
+type name struct {
+	name string
+	ino  uint64
+	kind uint32 // unix.S_IFDIR and so on
+}
+
+// readNames returns the names in a directory, except those that begin with a dot.
+func readNames(dir *os.File) ([]name, error) {
+	ents, err := dir.ReadDir(-1)
+	var list []name
+	for _, e := range ents {
+		var st unix.Stat_t
+		if e.Name()[0] != '.' && unix.Fstatat(int(dir.Fd()), e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			list = append(list, name{e.Name(), uint64(st.Ino), uint32(st.Mode) & unix.S_IFMT})
+		}
+	}
+	return list, err
 }
 
 // listing is the content of a directory of a feed.
@@ -226,7 +246,7 @@ func (s *session) list(f *feed, place int) (*listing, error) {
 // parse returns the entry of a name, or the error that listing the lektor-dir reports.
 func (s *session) parse(f *feed, place int, n name) (lektordir.Ref, error) {
 	rel := lektordir.Place(place).String() + "/" + f.hash + "/" + n.name
-	if n.kind == kindFile {
+	if n.kind == unix.S_IFREG {
 		return lektordir.Ref{}, &lektordir.MalformedError{Path: rel, Reason: "it is a file, not a directory",
 			NoEntry: true}
 	}
@@ -258,7 +278,7 @@ func (s *scan) entries(ctx context.Context) {
 			case e.now != e.ctime:
 				s.changed = append(s.changed, e.id)
 			case !e.young:
-			case s.whole(e.ctime), s.rested(now.Sub(time.Unix(0, e.ctime))):
+			case s.whole(e.ctime), now.Sub(time.Unix(0, e.ctime)) > longYouth:
 				s.grown = max(s.grown, e.ctime)
 			}
 		}
@@ -288,25 +308,9 @@ func (s *scan) whole(ctime int64) bool {
 	return time.Duration(s.latest-ctime) > youth && s.x.o.Clock().Sub(time.Unix(0, ctime)) > youth
 }
 
-// rested reports whether nothing is written any more to an entry that was written to so
-// long ago by the clock, where nothing else has changed since: the last that looked as if
-// it were still being written was read as long ago, by a clock that nobody sets.
-func (s *scan) rested(ago time.Duration) bool {
-	if ago <= youth {
-		return false
-	}
-	then, ok := s.c.meta("young")
-	now, has := upTime()
-	if !ok || !has {
-		return ago > longYouth
-	}
-	was := time.Duration(then.int(0))
-	return now < was || now-was > youth // it begins anew with the machine
-}
-
-// youth is how long nothing was written to an entry before it is taken to be whole, and
-// longYouth how long where there is no clock but one that is set: by an hour or two, but
-// rarely by a day while somebody copies an entry.
+// youth is how long nothing was written to an entry before it is taken to be whole if something else has changed
+// since, and longYouth how long if nothing has: a clock is set by an hour or two, but rarely by a day while somebody
+// copies an entry.
 const (
 	youth     = time.Minute
 	longYouth = 24 * time.Hour

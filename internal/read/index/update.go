@@ -350,7 +350,7 @@ func (u *update) compare(l *dirList, found *listing) {
 			delete(known, h)
 			continue
 		}
-		a := arrival{ref: ref, ino: n.ino, hash: h, dir: n.kind == kindDir, list: l}
+		a := arrival{ref: ref, ino: n.ino, hash: h, dir: n.kind == unix.S_IFDIR, list: l}
 		if id, ok := u.moved(&a); ok {
 			kept = append(kept, listed{h, uint32(id)})
 			continue

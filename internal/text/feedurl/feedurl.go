@@ -21,6 +21,14 @@ func IsHTTP(raw string) bool {
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
+// Web returns a URL if it is http or https, else "".
+func Web(raw string) string {
+	if IsHTTP(raw) {
+		return raw
+	}
+	return ""
+}
+
 // IsVideo reports whether a URL is a page of YouTube, whose video a player may find.
 func IsVideo(raw string) bool {
 	u, err := url.Parse(raw)

@@ -20,7 +20,7 @@ var rooms = map[string][]string{
 	"feedconv":  {"text"},
 	"fromfeed":  {"text", "lektordir", "feedconv"},
 	"http":      {"text", "files"},
-	"content":   {"text", "lektordir", "feedconv"},
+	"content":   {"text", "lektordir"},
 	"protocol":  {"text", "dir", "lektordir", "feedconv", "http"},
 	"feeds":     {"text", "files", "dir", "lektordir", "feedconv", "fromfeed", "http", "protocol"},
 	"cli":       {"text", "files", "lektordir", "http"},

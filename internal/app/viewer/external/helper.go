@@ -55,21 +55,21 @@ func (h *Helper) HandOver(ctx context.Context, s *entrystore.Store, r *entrystor
 	return nil
 }
 
-// For returns the command of a helper for a URL of an entry, or for the player the file that was saved from it. It
-// fails if the scheme of the URL is not allowed.
+// For returns the command of a helper for a URL of an entry. The player gets the file that was saved from the URL, if
+// there is one. It fails if the scheme of the URL is not allowed.
 func (h *Helper) For(s *entrystore.Store, r *entrystore.Record, u string) ([]string, error) {
-	path, err := r.Saved(u), error(nil)
-	if h != Player || path == "" {
-		path, err = allowed(s.Dir, u)
-	}
-	if err != nil {
+	if path := r.Saved(u); h == Player && path != "" {
+		u = path
+	} else if link, err := allowed(s.Dir, u); err == nil {
+		u = link
+	} else {
 		return nil, err
 	}
 	argv, err := h.Find()
 	if err != nil {
 		return nil, err
 	}
-	return with(argv, path), nil
+	return with(argv, u), nil
 }
 
 // Find returns the command of a helper without the URL.

@@ -1,12 +1,12 @@
 package fullscreen
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +18,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	command "github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -41,55 +40,55 @@ func (t *outputBuffer) streams() *cmdline.Streams {
 
 // text returns the messages as one line.
 func (t *outputBuffer) text() string {
-	var lines []string
-	for l := range strings.Lines(t.messages.String()) {
-		lines = append(lines, strings.TrimPrefix(strings.TrimSpace(l), "lektor-view: "))
+	return strings.Join(linesOf(&t.messages, "lektor-view: "), "; ")
+}
+
+// linesOf returns messages without the name of the program before each.
+func linesOf(messages *bytes.Buffer, name string) (lines []string) {
+	for l := range strings.Lines(messages.String()) {
+		lines = append(lines, strings.TrimPrefix(strings.TrimSpace(l), name))
 	}
-	return strings.Join(lines, "; ")
+	return lines
 }
 
 // err returns an error with the messages before it, nil if there are neither.
 func (t *outputBuffer) err(err error) error {
-	messages := t.text()
-	switch {
-	case err == nil && messages == "":
-		return nil
-	case err == nil:
-		return errors.New(messages)
+	switch messages := t.text(); {
 	case messages == "":
 		return err
+	case err == nil:
+		return errors.New(messages)
+	default:
+		return fmt.Errorf("%s; %w", messages, err)
 	}
-	return fmt.Errorf("%s; %w", messages, err)
-}
-
-// mover returns a mover for the reader, and the buffer of its messages.
-func (l *changes) mover() (*undo.Mover, *outputBuffer) {
-	t := &outputBuffer{}
-	s := entrystore.New(l.dir, l.clock(), t.streams())
-	s.Index = l.index()
-	return undo.Moving(s, "tui"), t
 }
 
 func (l *changes) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref,
 	error) {
-	m, t := l.mover()
+	t := &outputBuffer{}
+	s := entrystore.New(l.dir, l.clock(), t.streams())
+	s.Index = l.index()
+	m := undo.Moving(s, "tui")
 	var moved []lektordir.Ref
 	for i, ref := range refs {
 		if ctx.Err() != nil {
 			break
 		}
 		if strings.Contains(set, "T") {
-			trash(ctx, m, ref)
-			done()
-			continue
-		}
-		m.Announce(refs[i:], set, unset)
-		to, err := m.SetFlags(ref, set, unset)
-		switch {
-		case err == nil:
-			moved = append(moved, to)
-		case !undo.Removed(err) || len(refs) == 1:
-			m.Failed(err)
+			doomed, err := m.WithOlder(ctx, ref)
+			if err != nil {
+				m.Failed(err)
+			}
+			m.RemoveAll(doomed, (*undo.Mover).Trash)
+		} else {
+			m.Announce(refs[i:], set, unset)
+			to, err := m.SetFlags(ref, set, unset)
+			switch {
+			case err == nil:
+				moved = append(moved, to)
+			case !undo.Removed(err) || len(refs) == 1:
+				m.Failed(err)
+			}
 		}
 		done()
 	}
@@ -97,22 +96,9 @@ func (l *changes) Mark(ctx context.Context, refs []lektordir.Ref, set, unset str
 	return moved, t.err(ctx.Err())
 }
 
-// trash marks an entry as trashed, and the older versions that it hides.
-func trash(ctx context.Context, m *undo.Mover, ref lektordir.Ref) {
-	doomed, err := m.WithOlder(ctx, ref)
-	if err != nil {
-		m.Failed(err)
-		return
-	}
-	m.RemoveAll(doomed, (*undo.Mover).Trash)
-}
-
 func (l *changes) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
 	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
-	if errors.Is(err, command.ErrNothing) {
-		err = work.ErrNoCommand
-	}
 	var moved []lektordir.Ref
 	for path := range strings.Lines(t.out.String()) {
 		if rel, err := filepath.Rel(l.dir.Path(), strings.TrimSuffix(path, "\n")); err == nil {
@@ -128,7 +114,7 @@ func (l *changes) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 }
 
 // savedDir holds the saved queries, a file each.
-const savedDir = "etc/view/query"
+const savedDir = viewDir + "/query"
 
 func (l *feeds) Saved(context.Context) ([]tree.Saved, error) {
 	list, err := entrystore.SavedQueries(l.dir.Path())
@@ -144,44 +130,45 @@ func (l *changes) Save(_ context.Context, name, text string) error {
 	if _, err := l.parse(text); err != nil {
 		return err
 	}
-	if err := atomicfile.NoLinks(l.dir.Path(), "etc/view", savedDir); err != nil {
-		return err
-	}
 	if err := query.CheckName(name); err != nil {
 		return err
 	}
-	path := l.dir.Join(savedDir, name)
-	if _, err := os.Lstat(path); err == nil {
+	if _, err := os.Lstat(l.dir.Join(savedDir, name)); err == nil {
 		return fmt.Errorf("a saved query %s exists already", name)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+	return l.write(savedDir, name, text+"\n")
+}
+
+// write writes a file in a directory below etc/view, which it makes if it is missing.
+func (l *changes) write(dir, name, text string) error {
+	if err := atomicfile.NoLinks(l.dir.Path(), viewDir, dir); err != nil {
 		return err
 	}
-	return atomicfile.Write(path, []byte(text+"\n"))
+	if err := os.MkdirAll(l.dir.Join(dir), 0o777); err != nil {
+		return err
+	}
+	return atomicfile.Write(l.dir.Join(dir, name), []byte(text))
 }
 
-// lookFile is the user's file of the look, relative to the lektor-dir.
-const lookFile = "etc/view/look"
+// viewDir holds the user's files of the keys and the look, and the settings of the screen that the reader remembers.
+const viewDir, keysFile, lookFile, screenFile = "etc/view", "keys", "look", "screen"
+
+// read returns the path of a file in viewDir, and its text; there is none if it does not exist.
+func read(d *lektordir.Dir, name string) (path string, text []byte, err error) {
+	path = d.Join(viewDir, name)
+	text, err = atomicfile.Optional(atomicfile.Read(path, 1<<20))
+	return path, text, err
+}
 
 func (l *access) Look(_ context.Context, typed string) (*cells.Look, error) {
-	path := l.dir.Join(lookFile)
-	text, err := atomicfile.Read(path, 1<<20)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	return cells.ParseLook(path, append(text, typed...)), nil
+	path, text, err := read(l.dir, lookFile)
+	return cells.ParseLook(path, append(text, typed...)), err
 }
-
-// screenFile holds the settings of the screen that the reader remembers.
-const screenFile = "etc/view/screen"
 
 // settings returns the settings of the screen that Remember has saved.
 func (l *access) settings() (*values.Values, error) {
-	text, err := atomicfile.Read(l.dir.Join(screenFile), 1<<20)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return values.New('='), err
-	}
-	return values.Parse(text, '='), nil
+	_, text, err := read(l.dir, screenFile)
+	return values.Parse(text, '='), err
 }
 
 func (l *changes) Remember(_ context.Context, name, value string) error {
@@ -192,15 +179,8 @@ func (l *changes) Remember(_ context.Context, name, value string) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.NoLinks(l.dir.Path(), "etc/view"); err != nil {
-		return err
-	}
-	path := l.dir.Join(screenFile)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
 	v.Set(name, value)
-	return atomicfile.Write(path, v.Text())
+	return l.write(viewDir, screenFile, string(v.Text()))
 }
 
 func (l *programs) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
@@ -225,34 +205,47 @@ func (l *programs) Open(ctx context.Context, ref lektordir.Ref, url string) (str
 
 func (l *programs) Player(_ context.Context, ref lektordir.Ref, what string, file bool) (argv, env []string,
 	err error) {
-	if file {
-		argv, err = external.Player.Find()
-		argv = append(argv, what)
-	} else {
-		s := l.store()
-		argv, err = external.Player.For(s, s.Record(ref), what)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return argv, l.environ(ref), nil
+	return l.command(ref, func(s *entrystore.Store, r *entrystore.Record) ([]string, error) {
+		if !file {
+			return external.Player.For(s, r, what)
+		}
+		argv, err := external.Player.Find()
+		return append(argv, what), err
+	})
 }
 
 func (l *programs) Command(_ context.Context, ref lektordir.Ref, words []string) (argv, env []string, err error) {
-	a, err := external.New(words)
-	if err != nil {
-		return nil, nil, err
-	}
-	if argv, err = a.For(l.store().Record(ref)); err != nil {
-		return nil, nil, err
-	}
-	return argv, l.environ(ref), nil
+	return l.command(ref, func(_ *entrystore.Store, r *entrystore.Record) ([]string, error) {
+		a, err := external.New(words)
+		if err != nil {
+			return nil, err
+		}
+		return a.For(r)
+	})
 }
 
-// environ returns environment variables that describe an entry, for commands.
-func (l *access) environ(ref lektordir.Ref) []string {
+func (l *programs) Bookmarker(_ context.Context, ref lektordir.Ref) (argv, env []string, err error) {
+	return l.command(ref, func(_ *entrystore.Store, r *entrystore.Record) ([]string, error) {
+		a, err := external.Bookmarker()
+		if err == nil {
+			_, err = viewer.PageOf(r)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.For(r)
+	})
+}
+
+// command returns the arguments of a command for an entry, and environment variables that describe the entry.
+func (l *programs) command(ref lektordir.Ref,
+	find func(*entrystore.Store, *entrystore.Record) ([]string, error)) (argv, env []string, err error) {
 	s := l.store()
-	return external.Environ(s, s.Record(ref))
+	r := s.Record(ref)
+	if argv, err = find(s, r); err != nil {
+		return nil, nil, err
+	}
+	return argv, external.Environ(s, r), nil
 }
 
 // Limits for fetching a picture, as the user waits for it.
@@ -263,9 +256,7 @@ const (
 
 func (l *pages) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
 	config := l.o.Fetch
-	config.Gap = 0
-	config.Deadline = pictureTime
-	config.MaxBytes, config.MaxDecoded = pictureBytes, pictureBytes
+	config.Gap, config.Deadline, config.MaxBytes, config.MaxDecoded = 0, pictureTime, pictureBytes, pictureBytes
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
 		return nil, errors.New("only pictures with http and https URLs can be shown")
 	}
@@ -277,4 +268,43 @@ func (l *pages) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]b
 		return nil, err
 	}
 	return res.Body, nil
+}
+
+// fetcherName is the program that makes every change of src/ for the reader.
+const fetcherName = "lektor-fetch"
+
+// Fetcher runs lektor-fetch in a session of its own, off the reader's terminal. It is never
+// killed: SIGTERM ends it when the feeds that it is delivering are whole.
+func (l *changes) Fetcher(ctx context.Context, in string, args []string, line func(string)) ([]string, error) {
+	path, err := cmdline.Program(fetcherName)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, path, append([]string{"--dir", l.dir.Path()}, args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Stdin = strings.NewReader(in)
+	var messages bytes.Buffer
+	cmd.Stderr = &messages
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewReader(out)
+	for {
+		text, err := lines.ReadString('\n')
+		if err != nil && text == "" {
+			break
+		}
+		line(strings.TrimSuffix(text, "\n"))
+	}
+	err = cmd.Wait()
+	var all []string
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && !exit.Exited() {
+		all = append(all, fetcherName+": "+err.Error()) // the signal that killed it
+	}
+	return append(all, linesOf(&messages, fetcherName+": ")...), err
 }

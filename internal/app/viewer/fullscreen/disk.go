@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer"
@@ -31,9 +32,9 @@ type access struct {
 	dir   *lektordir.Dir
 	clock func() time.Time
 
+	total atomic.Int64 // number of entries in the last snapshot
 	mu    sync.Mutex
 	dates map[catalog.ID]list.Date // cache
-	total int                      // number of entries in the last snapshot
 }
 
 // The parts of the disk, each for the part of the screen of that interface.
@@ -134,9 +135,7 @@ func (l *feeds) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, 
 	for _, f := range s.Feeds {
 		total += f.Shown
 	}
-	l.mu.Lock()
-	l.total = total
-	l.mu.Unlock()
+	l.total.Store(int64(total))
 	return s, err
 }
 
@@ -199,10 +198,7 @@ const fewEntries = 2000
 // also writes a header line with the other feeds that have the link of an entry. Without an index, it reads
 // the links of all entries, if they are few.
 func (l *pages) also(ctx context.Context, b *strings.Builder, r *entrystore.Record) {
-	l.mu.Lock()
-	total := l.total
-	l.mu.Unlock()
-	if total > fewEntries && !l.index().Exists() {
+	if l.total.Load() > fewEntries && !l.index().Exists() {
 		return
 	}
 	found, _ := l.indexed().Also(ctx, &query.Query{}, r)

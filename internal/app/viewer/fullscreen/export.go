@@ -54,21 +54,6 @@ func (l *programs) Clip(_ context.Context, text string) error {
 	return nil
 }
 
-func (l *programs) Bookmarker(_ context.Context, ref lektordir.Ref) (argv, env []string, err error) {
-	a, err := external.Bookmarker()
-	if err != nil {
-		return nil, nil, err
-	}
-	r := l.store().Record(ref)
-	if _, err := viewer.PageOf(r); err != nil {
-		return nil, nil, err
-	}
-	if argv, err = a.For(r); err != nil {
-		return nil, nil, err
-	}
-	return argv, l.environ(ref), nil
-}
-
 // maxSavedName is the maximum length of the name that the reader offers, in bytes. It leaves room
 // for a temporary name beside it.
 const maxSavedName = 200
@@ -83,22 +68,25 @@ func (l *pages) SaveEntry(ctx context.Context, ref lektordir.Ref, path string, r
 	if err != nil {
 		return err
 	}
-	var write func(w io.Writer) error
+	var args []string // of lektor-pages
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".txt":
-		write = func(w io.Writer) error {
-			text, err := l.Content(ctx, ref, "text")
-			if err == nil {
-				_, err = w.Write(text)
-			}
-			return err
-		}
 	case ".html", ".htm":
-		write = func(w io.Writer) error { return l.page(ctx, w, "digest", "--full", "--dir", l.dir.Path(), ref.Path()) }
+		args = []string{"digest", "--full"}
 	case ".eml":
-		write = func(w io.Writer) error { return l.page(ctx, w, "message", "--dir", l.dir.Path(), ref.Path()) }
+		args = []string{"message"}
 	default:
 		return fmt.Errorf("%s: the name must end in .txt, .html or .eml", path)
+	}
+	write := func(w io.Writer) error {
+		if args != nil {
+			return l.page(ctx, w, append(args, "--dir", l.dir.Path(), ref.Path())...)
+		}
+		text, err := l.Content(ctx, ref, "text")
+		if err == nil {
+			_, err = w.Write(text)
+		}
+		return err
 	}
 	if replace {
 		return atomicfile.Output(path, write)

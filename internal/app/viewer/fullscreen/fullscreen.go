@@ -7,9 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
-	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -28,21 +26,13 @@ import (
 // Options are the options of [Run].
 type Options struct {
 	session.Common
-	Width   int    // maximum columns of text
-	Set     string // name of a set of keys; "" means the user's file
-	Mouse   bool
-	Plain   bool // write lines, and draw nothing
-	Advance bool // move the cursor to the next entry after marking one
+	// Screen has what the user chose: KeysSet, Width, Mouse, Plain and Advance, and OnTerminal. Run sets the rest.
+	Screen tui.Options
 	// Commands returns the parser of the command lines of this program that begin with some words.
 	Commands func(before ...string) *cmdline.Line
-	// OnTerminal are the names of the commands that need the terminal.
-	OnTerminal []string
 	// Fetch is the configuration for fetching pictures.
 	Fetch fetch.Config
 }
-
-// keysFile is the user's file of keys, relative to the lektor-dir.
-const keysFile = "etc/view/keys"
 
 // Run runs the full-screen reader. It fails if stdin or stdout is not a terminal.
 func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
@@ -59,11 +49,10 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	to := &tui.Options{
-		In: s.InFile(), Out: s.OutFile(), Name: v.Dir.Path(), Width: cmp.Or(o.Width, viewer.DefaultText),
-		NoColor: !s.Color(), Mouse: o.Mouse, Plain: o.Plain, Advance: o.Advance, Report: s.Report,
-		Date: func(t time.Time) string { return viewer.Readable(t, v.Clock()) },
-	}
+	to := &o.Screen
+	to.In, to.Out, to.Name, to.NoColor, to.Report = s.InFile(), s.OutFile(), v.Dir.Path(), !s.Color(), s.Report
+	to.Width, to.Getenv, to.Random = cmp.Or(to.Width, viewer.DefaultText), os.Getenv, rand.Uint64
+	to.Date = func(t time.Time) string { return viewer.Readable(t, v.Clock()) }
 	if to.Fetcher, err = cmdline.Program(fetcherName); err != nil {
 		to.NoFetcher = errors.New("this needs lektor-fetch, which is neither beside lektor-view nor in $PATH")
 	}
@@ -71,9 +60,8 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if err != nil {
 		return fmt.Errorf("the path of this program: %w", err)
 	}
-	to.Commands, to.Self, to.OnTerminal = o.Commands("--dir", v.Dir.Path()), []string{self, "--dir", v.Dir.Path()},
-		o.OnTerminal
-	if err := readKeys(v.Dir, o.Set, to); err != nil {
+	to.Commands, to.Self = o.Commands("--dir", v.Dir.Path()), []string{self, "--dir", v.Dir.Path()}
+	if err := readKeys(v.Dir, to); err != nil {
 		return err
 	}
 	// The screen shows the first error only. The others are visible after the reader has ended.
@@ -84,7 +72,7 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 		return cmdline.Hint(errors.New("tui needs a terminal, on standard input and standard output"),
 			"lektor-view ls and show write to pipes and files")
 	}
-	if name := os.Getenv("TERM"); !o.Plain && (name == "" || name == "dumb") {
+	if name := os.Getenv("TERM"); !to.Plain && (name == "" || name == "dumb") {
 		return cmdline.Hint(fmt.Errorf("tui needs a terminal that can move its cursor, and TERM is %q", name),
 			"lektor-view tui --plain, ls, show and next work on any")
 	}
@@ -106,24 +94,22 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 }
 
 // readKeys sets the keys in to: those of the user's file, or of a set.
-func readKeys(d *lektordir.Dir, set string, to *tui.Options) error {
-	path := d.Join(keysFile)
-	if set != "" {
+func readKeys(d *lektordir.Dir, to *tui.Options) error {
+	if set := to.KeysSet; set != "" {
 		if _, ok := keys.Set(set); !ok {
 			return &cmdline.UsageError{Message: fmt.Sprintf("--keys %s: there is no such set of keys", set),
 				Hint: fmt.Sprintf("there are %v", keys.Sets())}
 		}
-		to.Keys, to.KeysSet = tui.ParseKeys("--keys", []byte("use "+set)), set
+		to.Keys = tui.ParseKeys("--keys", []byte("use "+set))
 		return nil
 	}
-	text, err := atomicfile.Read(path, 1<<20)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	path, text, err := read(d, keysFile)
+	if err != nil {
 		return fmt.Errorf("keys: %w", err)
 	}
-	to.KeysFile = path
-	to.Keys = tui.ParseKeys(path, text)
+	to.KeysFile, to.Keys = path, tui.ParseKeys(path, text)
 	if tui.RunsCommands(to.Keys) {
-		to.NoCommands = feedfiles.TrustedFile(d, "etc", "view", filepath.Base(keysFile))
+		to.NoCommands = feedfiles.TrustedFile(d, "etc", "view", keysFile)
 	}
 	return nil
 }

@@ -329,25 +329,25 @@ func (s *saving) read() error {
 		return err
 	}
 	state := values.Parse(data, '\t')
-	s.validator, s.boot, s.name = state.Get("validator"), state.Get("boot"), state.Get("name")
-	s.failures, s.next = state.Int("failures"), state.Time("next")
+	state.Read(s.fields())
 	if n, err := strconv.ParseInt(state.Get("total"), 10, 64); err == nil && n >= 0 {
 		s.total = n
 	}
 	return nil
 }
 
+// fields returns the values of the state besides URL and size.
+func (s *saving) fields() []values.Field {
+	return []values.Field{{Name: "validator", Var: &s.validator}, {Name: "boot", Var: &s.boot},
+		{Name: "name", Var: &s.name}, {Name: "failures", Var: &s.failures}, {Name: "next", Var: &s.next}}
+}
+
 // write writes the state by a function of package atomicfile.
 func (s *saving) write(by func(path string, data []byte) error) error {
 	state := values.New('\t')
-	for _, l := range [][2]string{{"url", s.url}, {"validator", s.validator}, {"total", strconv.FormatInt(s.total, 10)},
-		{"boot", s.boot}, {"name", s.name}} {
-		state.Set(l[0], l[1])
-	}
-	if s.failures > 0 {
-		state.SetInt("failures", s.failures)
-		state.SetTime("next", s.next)
-	}
+	state.Set("url", s.url)
+	state.Set("total", strconv.FormatInt(s.total, 10))
+	state.Write(s.fields())
 	return by(s.path, state.Text())
 }
 

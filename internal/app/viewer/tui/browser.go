@@ -36,10 +36,10 @@ func (b *browser) choose(of tree.ID) part.Effects {
 // chosen returns the entry that a key works on: the open entry, or the one under the cursor of
 // the list, depending on the focus.
 func (b *browser) chosen() (lektordir.Ref, bool) {
-	switch b.focus {
-	case keys.PagePane:
-		return b.marks.Now(b.page.Ref), b.page.Open()
-	case keys.ListPane:
+	switch {
+	case b.focus == keys.PagePane && b.page.Open():
+		return b.marks.Now(b.page.Ref), true
+	case b.focus == keys.ListPane:
 		return b.list.Current()
 	}
 	return lektordir.Ref{}, false
@@ -59,38 +59,29 @@ func (b *browser) chosenFeed() string {
 	if ref, ok := b.chosen(); ok {
 		return ref.Feed
 	}
-	if of := b.chosenNode(); of.Kind == tree.FeedNode {
-		return of.Name
-	}
-	return ""
-}
-
-// chosenFolder returns the folder that a key works on: the one under the cursor, or one with the
-// feed under the cursor. ok is false if there is none.
-func (b *browser) chosenFolder() (folder tree.ID, ok bool) {
 	of := b.chosenNode()
-	switch {
-	case of.Kind == tree.FolderNode:
-		return of, true
-	case of.Kind == tree.FeedNode && of.In != "":
-		return tree.ID{Kind: tree.FolderNode, Name: of.In}, true
-	case b.tree.Snapshot == nil:
-		return tree.ID{}, false
+	if of.Kind != tree.FeedNode {
+		return ""
 	}
-	if f := b.tree.Snapshot.Feeds[b.chosenFeed()]; f != nil && len(f.Folders) > 0 {
-		path := entrystore.FolderPath(f.Folders[0])
-		return tree.ID{Kind: tree.FolderNode, Name: path[len(path)-1].Key}, true
-	}
-	return tree.ID{}, false
+	return of.Name
 }
 
-// fetchFolder fetches the feeds of the chosen folder.
+// fetchFolder fetches the feeds of the folder under the cursor, or of one with the feed under the cursor.
 func (b *browser) fetchFolder(part.Given) part.Effects {
-	folder, ok := b.chosenFolder()
-	if !ok {
+	of := b.chosenNode()
+	if of.Kind != tree.FolderNode && of.In == "" && b.tree.Snapshot != nil {
+		if f := b.tree.Snapshot.Feeds[b.chosenFeed()]; f != nil && len(f.Folders) > 0 {
+			path := entrystore.FolderPath(f.Folders[0])
+			of.In = path[len(path)-1].Key
+		}
+	}
+	if of.Kind != tree.FolderNode {
+		of = tree.ID{Kind: tree.FolderNode, Name: of.In}
+	}
+	if of.Name == "" {
 		return b.Say("choose a folder first")
 	}
-	feeds := b.tree.Unpaused(folder)
+	feeds := b.tree.Unpaused(of)
 	if feeds == nil {
 		return b.Say("all feeds of the folder are paused")
 	}
@@ -99,22 +90,31 @@ func (b *browser) fetchFolder(part.Given) part.Effects {
 
 // move moves the cursor by n lines, or scrolls the text if the focus is on it.
 func (b *browser) move(n int) part.Effects {
-	switch b.focus {
-	case keys.FeedsPane:
-		return b.toNode(b.tree.At + n)
-	case keys.ListPane:
-		b.list.GoTo(b.list.At + n)
-	default:
-		b.page.Scroll(n)
-	}
+	return b.to([...]int{b.tree.At, b.list.At, b.page.Y}[b.focus] + n)
+}
+
+// halfPages moves by n halves of a page.
+func (b *browser) halfPages(n int) part.Effects { return b.move(n * max(1, b.linesOf(b.focus)/2)) }
+
+// pages moves by n pages.
+func (b *browser) pages(n int) part.Effects { return b.move(n * max(1, b.linesOf(b.focus)-1)) }
+
+// scroll scrolls the text by n lines.
+func (b *browser) scroll(n int) part.Effects {
+	b.page.Scroll(n)
 	return nil
 }
+
+// toLine moves to line n, from 1.
+func (b *browser) toLine(n int) part.Effects { return b.to(n - 1) }
 
 // to moves to line n, from 0.
 func (b *browser) to(n int) part.Effects {
 	switch b.focus {
 	case keys.FeedsPane:
-		return b.toNode(n)
+		if n = max(0, min(n, len(b.tree.Nodes)-1)); n != b.tree.At && b.tree.Snapshot != nil {
+			return b.choose(b.tree.Nodes[n].ID)
+		}
 	case keys.ListPane:
 		b.list.GoTo(n)
 	default:
@@ -122,15 +122,6 @@ func (b *browser) to(n int) part.Effects {
 		b.page.Scroll(n)
 	}
 	return nil
-}
-
-// toNode moves the cursor of the tree to a line, and lists the entries of its node.
-func (b *browser) toNode(at int) part.Effects {
-	at = max(0, min(at, len(b.tree.Nodes)-1))
-	if at == b.tree.At || b.tree.Snapshot == nil {
-		return nil
-	}
-	return b.choose(b.tree.Nodes[at].ID)
 }
 
 // open opens the line of the cursor: a node's list, or an entry. If the focus is on the text, it
@@ -141,15 +132,14 @@ func (b *browser) open(part.Given) part.Effects {
 		if b.tree.Snapshot == nil {
 			return nil
 		}
-		b.focus = keys.ListPane
-		if of := b.tree.Nodes[b.tree.At].ID; of != b.list.Spec.Of {
-			return b.choose(of)
+		if b.focus = keys.ListPane; b.tree.Current() != b.list.Spec.Of {
+			return b.choose(b.tree.Current())
 		}
 		return nil
 	case keys.ListPane:
 		return b.read()
 	}
-	return b.move(b.fullPage())
+	return b.pages(1)
 }
 
 // read opens the entry under the cursor of the list, and marks it as read.
@@ -229,14 +219,12 @@ func (b *browser) bottom(g part.Given) part.Effects {
 
 // fold closes or opens the folder of the cursor, or the folder of the feed under it.
 func (b *browser) fold(part.Given) part.Effects {
-	if b.tree.Snapshot == nil || b.focus != keys.FeedsPane {
-		return nil
+	if b.tree.Snapshot != nil && b.focus == keys.FeedsPane {
+		if of, ok := b.tree.Fold(); ok {
+			return b.choose(of)
+		}
 	}
-	of, ok := b.tree.Fold()
-	if !ok {
-		return nil
-	}
-	return b.choose(of)
+	return nil
 }
 
 // forward scrolls the text, and at its end opens the next unread entry.
@@ -251,7 +239,7 @@ func (b *browser) forward(g part.Given) part.Effects {
 		b.focus = keys.PagePane // so that nextUnread opens the entry
 	default:
 		if !b.page.AtEnd() {
-			return b.move(b.fullPage())
+			return b.pages(1)
 		}
 	}
 	return b.nextUnread(1)
@@ -281,6 +269,7 @@ func (b *browser) nextUnread(by int) part.Effects {
 	if b.focus == keys.PagePane && !b.page.Open() {
 		b.focus = keys.ListPane
 	}
+	l.GoTo(l.At) // it may be beyond the ends
 	return b.Say("there is no unread entry")
 }
 
@@ -339,31 +328,33 @@ func (b *browser) mark(g part.Given, set, unset string) part.Effects {
 	return e
 }
 
-// toggle clears a flag of the chosen entry if it has it, and sets it otherwise.
-func (b *browser) toggle(g part.Given, flag byte) part.Effects {
-	if g.Ref.HasFlag(flag) && (flag != 'S' || !g.Ref.Unread()) {
-		return b.mark(g, "", string(flag))
+// marking returns the action that sets and clears flags of the chosen entry.
+func (b *browser) marking(set, unset string) does {
+	return func(g part.Given) part.Effects { return b.mark(g, set, unset) }
+}
+
+// toggling returns the action that clears a flag of the chosen entry if it has it, and sets it otherwise.
+func (b *browser) toggling(flag byte) does {
+	return func(g part.Given) part.Effects {
+		if g.Ref.HasFlag(flag) && (flag != 'S' || !g.Ref.Unread()) {
+			return b.mark(g, "", string(flag))
+		}
+		return b.mark(g, string(flag), "")
 	}
-	return b.mark(g, string(flag), "")
 }
 
 // setFlags sets and clears the flags in the word of the action, or asks for them.
 func (b *browser) setFlags(g part.Given) part.Effects {
 	if len(g.Words) == 0 {
-		return b.askFor(g, "flags, as +Fa-S: ")
+		return part.Effects{part.Ask{Label: "flags, as +Fa-S: ", Then: func(text string) part.Effects {
+			return part.Effects{part.Do{Call: keys.Call{Action: g.Action, Words: []string{text}}}}
+		}}}
 	}
 	set, unset, err := parseFlags(g.Words[0])
 	if err != nil {
 		return b.Fail(err)
 	}
 	return b.mark(g, set, unset)
-}
-
-// askFor asks for the word of an action.
-func (b *browser) askFor(g part.Given, label string) part.Effects {
-	return part.Effects{part.Ask{Label: label, Then: func(text string) part.Effects {
-		return part.Effects{part.Do{Call: keys.Call{Action: g.Action, Words: []string{text}}}}
-	}}}
 }
 
 // trash marks the chosen entry as trashed, and closes it.
@@ -401,9 +392,8 @@ func (b *browser) search(g part.Given) part.Effects {
 
 // listNode shows the entries of a node.
 func (b *browser) listNode(of tree.ID) part.Effects {
-	e := b.choose(of)
 	b.focus = keys.ListPane
-	return e
+	return b.choose(of)
 }
 
 // sortBy sorts the list, or the feeds of a folder, in the order that the word of the action names. Without
@@ -424,38 +414,21 @@ func (b *browser) sortBy(g part.Given) part.Effects {
 	return b.list.SortMenu(word == "-")
 }
 
-// wheel moves the focus to the pane under the mouse, and its cursor by n lines. Text is
-// scrolled without the focus.
-func (b *browser) wheel(p paneAt, n int) part.Effects {
-	if p.kind == keys.PagePane {
-		b.page.Scroll(n)
-		return nil
-	}
-	b.focus = p.kind
-	return b.move(n)
-}
-
 // click moves the cursor to a row of a pane. A click on the line of the cursor opens it.
 func (b *browser) click(p paneAt, row int) part.Effects {
 	focused := b.focus == p.kind
 	b.focus = p.kind
-	switch p.kind {
-	case keys.FeedsPane:
-		if line := b.tree.Y + row; line != b.tree.At || !focused {
-			return b.toNode(line)
-		}
-		return b.open(part.Given{})
-	case keys.ListPane:
-		line := b.list.Y + row
-		switch {
-		case line >= len(b.list.Items):
-		case line == b.list.At && focused:
-			return b.open(part.Given{})
-		default:
-			b.list.GoTo(line)
-		}
+	line, at := b.tree.Y+row, b.tree.At
+	if p.kind == keys.ListPane {
+		line, at = b.list.Y+row, b.list.At
 	}
-	return nil
+	switch {
+	case p.kind == keys.PagePane, p.kind == keys.ListPane && line >= len(b.list.Items):
+		return nil
+	case focused && line == at:
+		return b.open(part.Given{})
+	}
+	return b.to(line)
 }
 
 // shown chooses the first node when the first snapshot is shown, and lists the entries again if they may have changed.
@@ -470,12 +443,4 @@ func (b *browser) shown(e tree.Shown) part.Effects {
 		b.marks.Listed(e.Scan)
 	}
 	return nil
-}
-
-// provisional shows the entries of an overview. Entries among which the user has moved the cursor stay.
-func (b *browser) provisional(o *tree.Overview) {
-	if b.focus != keys.FeedsPane || b.list.Spec.Of.Kind != tree.AllNode || b.list.Spec.Query != "" {
-		return
-	}
-	b.list.Provisional(o)
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/terminal"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
@@ -32,11 +34,12 @@ type commandLine struct {
 	browser  *browser
 	commands page.Commands
 	queue    *work.Queue
-	remember func(line string) // adds a line to the history
+	prompt   *prompt.Prompt
+	with     func(n need, c keys.Call, do does) part.Effects // does an action with what it needs
 }
 
 // ask shows the command line.
-func (l *commandLine) ask() part.Effects {
+func (l *commandLine) ask(part.Given) part.Effects {
 	return part.Effects{part.Ask{Label: ":", Then: l.run, Completes: part.Commands}}
 }
 
@@ -57,15 +60,11 @@ func (l *commandLine) Actions(line string) (words []string) {
 		}
 		words = append(words, word)
 	}
-	for before, names := range map[string][]string{"sort ": slices.Concat(tree.EntryOrders, tree.FeedOrders),
-		"theme ":  cells.Themes,
-		"layout ": cells.Layouts} {
-		for _, name := range names {
-			if !strings.HasPrefix(line, before) {
-				continue
-			}
-			if words = append(words, before+name); before == "sort " {
-				words = append(words, before+"-"+name)
+	if action, _, ok := strings.Cut(line, " "); ok {
+		for _, name := range map[string][]string{"theme": cells.Themes, "layout": cells.Layouts,
+			"sort": slices.Concat(tree.EntryOrders, tree.FeedOrders)}[action] {
+			if words = append(words, action+" "+name); action == "sort" {
+				words = append(words, "sort -"+name)
 			}
 		}
 	}
@@ -74,24 +73,12 @@ func (l *commandLine) Actions(line string) (words []string) {
 
 // Complete completes a command, see [prompt.Completer].
 func (l *commandLine) Complete(line string) []cmdline.Candidate {
-	if l.o.Commands == nil {
-		return nil
-	}
 	return l.o.Commands.Complete(line)
 }
 
 // shortNames are names of actions that users of vim and newsboat know.
-func shortNames(name string) string {
-	switch name {
-	case "q", "q!", "qa", "quit", "wq", "x":
-		return "quit-now"
-	case "w":
-		return "save-query"
-	case "h":
-		return "help"
-	}
-	return name
-}
+var shortNames = map[string]string{"q": "quit-now", "q!": "quit-now", "qa": "quit-now", "quit": "quit-now",
+	"wq": "quit-now", "x": "quit-now", "w": "save-query", "h": "help"}
 
 // run does the actions and commands of a line, which ; separates, one after the other.
 func (l *commandLine) run(text string) part.Effects {
@@ -99,7 +86,7 @@ func (l *commandLine) run(text string) part.Effects {
 	if text == "" {
 		return nil
 	}
-	l.remember(text)
+	l.prompt.Remember(text)
 	if n, err := strconv.Atoi(text); err == nil {
 		return l.browser.to(n - 1)
 	}
@@ -113,35 +100,26 @@ func (l *commandLine) run(text string) part.Effects {
 // steps does actions and commands. Steps after a command wait for its end.
 func (l *commandLine) steps(steps [][]string) (e part.Effects) {
 	for i, words := range steps {
-		c := keys.Call{Action: shortNames(words[0]), Words: words[1:]}
+		c := keys.Call{Action: cmp.Or(shortNames[words[0]], words[0]), Words: words[1:]}
 		err := check(c)
 		if err == nil {
 			e = append(e, part.Do{Call: c})
 			continue
 		}
-		rest := func() part.Effects { return l.steps(steps[i+1:]) }
-		cmd, refusal := l.command(words, err, rest)
-		if refusal != nil {
-			return append(append(e, refusal...), part.Then(rest))
-		}
-		return append(e, cmd...)
+		return append(e, l.command(words, err, func() part.Effects { return l.steps(steps[i+1:]) })...)
 	}
 	return e
 }
 
-// command runs a command of lektor-view, and then does the rest. Its output is shown as a menu, or on the terminal if
-// the command needs it. If it takes entries and words has none, it gets the chosen one. The error
-// is the refusal if there is no such command.
-func (l *commandLine) command(words []string, err error, rest func() part.Effects) (e, refusal part.Effects) {
-	if l.o.Commands == nil {
-		return nil, l.Fail(err)
-	}
+// command runs a command of lektor-view, and then does the rest. If it takes entries and words has none, it gets the
+// chosen one. The error is the refusal if there is no such command.
+func (l *commandLine) command(words []string, err error, rest func() part.Effects) part.Effects {
 	args, next, ok := l.o.Commands.Arguments(words)
 	if !ok {
 		if _, ok := actionOf(words[0]); !ok {
 			err = errors.New(l.unknown(words[0]))
 		}
-		return nil, l.Fail(err)
+		return append(l.Fail(err), part.Then(rest))
 	}
 	words = slices.Clone(words)
 	if words[0] == "tui" && l.o.Plain {
@@ -150,38 +128,46 @@ func (l *commandLine) command(words []string, err error, rest func() part.Effect
 	if strings.HasPrefix(next, "ENTRY") {
 		args, words = append(args, len(words)), append(words, "{{.path}}")
 	}
+	needs, refused := anEntry, true
 	// Values of flags may be templates of their own, as with -o.
-	args = slices.DeleteFunc(args, func(i int) bool { return !strings.Contains(words[i], "{{") })
-	var ref lektordir.Ref
-	if b := l.browser; len(args) > 0 {
-		if b.focus == keys.ListPane && b.list.Outdated() {
-			return nil, b.list.Incomplete()
+	if args = slices.DeleteFunc(args, func(i int) bool { return !strings.Contains(words[i], "{{") }); len(args) == 0 {
+		needs = 0
+	}
+	e := l.with(needs, keys.Call{}, func(g part.Given) part.Effects {
+		refused = false
+		before := l.queue.Earlier()
+		return l.start(words, rest, func(ctx context.Context) ([]string, error) {
+			before()
+			return l.fill(ctx, g.Ref, words, args)
+		})
+	})
+	if refused {
+		e = append(e, part.Then(rest))
+	}
+	return e
+}
+
+// start runs a command, and then does the rest. Its output is shown as a menu, or on the terminal if the command needs
+// it. The arguments come from argv, which may take long.
+func (l *commandLine) start(words []string, rest func() part.Effects,
+	argv func(context.Context) ([]string, error)) part.Effects {
+	name := ":" + words[0]
+	if !slices.Contains(l.o.OnTerminal, words[0]) {
+		return part.Effects{l.task(name, argv, rest)}
+	}
+	return part.Background(func() part.Effects {
+		all, err := argv(l.Ctx)
+		if err != nil {
+			return append(l.Fail(err), part.Then(rest))
 		}
-		if ref, ok = b.chosen(); !ok {
-			return nil, l.Say("choose an entry first")
-		}
-	}
-	name, before := ":"+words[0], l.queue.Earlier()
-	argv := func(ctx context.Context) ([]string, error) {
-		before()
-		return l.fill(ctx, ref, words, args)
-	}
-	if slices.Contains(l.o.OnTerminal, words[0]) {
-		return part.Background(func() part.Effects {
-			all, err := argv(l.Ctx)
-			if err != nil {
-				return append(l.Fail(err), part.Then(rest))
-			}
-			return part.Effects{part.Exec{Cmd: terminal.Command(nil, all), Name: name, Wait: true,
-				Then: func(err error) (e part.Effects) {
-					if err != nil {
-						e = l.Fail(fmt.Errorf("%s: %w", name, err))
-					}
-					return append(e, rest()...)
-				}}}
-		}), nil
-	}
-	return part.Effects{l.task(name, argv, rest)}, nil
+		return part.Effects{part.Exec{Cmd: terminal.Command(nil, all), Name: name, Wait: true,
+			Then: func(err error) (e part.Effects) {
+				if err != nil {
+					e = l.Fail(fmt.Errorf("%s: %w", name, err))
+				}
+				return append(e, rest()...)
+			}}}
+	})
 }
 
 // fill returns the words of a command with those before them. The arguments are templates for an entry.
@@ -215,15 +201,16 @@ func (l *commandLine) task(name string, argv func(context.Context) ([]string, er
 				return "", err
 			}
 			if lines, err = terminal.Output(ctx, all, width); err != nil && len(lines) > 0 {
-				return "", errors.New(name + ": " + lines[0])
-			} else if err != nil {
-				return "", fmt.Errorf("%s: %w", name, err)
+				err = errors.New(lines[0])
 			}
-			return "", nil
+			if err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+			return "", err
 		},
 		Then: func(err error) (e part.Effects) {
 			if len(lines) > 1 {
-				e = part.Effects{part.ShowText{Title: name, Lines: lines}}
+				l.prompt.ShowText(name, lines)
 			}
 			switch {
 			case err != nil:

@@ -27,7 +27,7 @@ type ending struct {
 
 func newEnding(t *testing.T, d Disk) *ending {
 	e := &ending{terminal.Open(t, 80, 24), make(chan error, 1), &bytes.Buffer{}}
-	o := &Options{In: e.tty.TTY, Out: e.tty.TTY, Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
+	o := usual(Options{In: e.tty.TTY, Out: e.tty.TTY, Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }})
 	o.Report = cmdline.NewStreams("lektor-view", strings.NewReader(""), io.Discard, e.errs).Report
 	go func() { e.ended <- Run(t.Context(), d, o) }()
 	return e

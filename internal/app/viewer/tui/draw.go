@@ -61,13 +61,13 @@ func firstLines(lines []string, n int) []string { return lines[:min(len(lines), 
 
 // screen returns the lines of the screen.
 func (p *painter) screen() string {
-	height := p.lines
+	height := p.lines()
 	lines := make([]string, 0, height+2)
 	if n := p.menu; n != nil {
 		return strings.Join(append(p.menuLines(n, height), p.lastLine()), "\n")
 	}
 	var columns [][]string
-	for _, pane := range p.panes {
+	for _, pane := range p.panes() {
 		title, body := p.column(pane)
 		// The title of the pane with the focus is reversed; the others are faint too.
 		s := cells.TitleStyle
@@ -186,14 +186,10 @@ func (p *painter) listTitle() string {
 		title += " /" + cells.Plain(l.Spec.Query)
 	}
 	if l.Total > 0 {
-		n := fmt.Sprint(l.Total)
-		switch {
-		case l.Uncounted:
-			n = ""
-		case l.Partial:
-			n = fmt.Sprint(l.Unread)
+		title += fmt.Sprintf("  %d/", l.At+1)
+		if l.Count > 0 {
+			title += fmt.Sprint(l.Count)
 		}
-		title += fmt.Sprintf("  %d/%s", l.At+1, n)
 	}
 	if !l.Complete {
 		title += " …"
@@ -221,7 +217,7 @@ func (p *painter) entry(e list.EntryScene, here bool, width int) string {
 		text += fmt.Sprintf("%*s  ", dateWidth, e.Date)
 	}
 	feed := ""
-	if width >= withFeed && e.OtherFeedIn {
+	if width >= withFeed && e.Feed != "" {
 		feed = cells.Fit(cells.Plain(termsafe.Brief(e.Feed)), max(8, min(width/5, 20))) + "  "
 	}
 	title := cells.Fit(e.Title, width-termsafe.Width(text)-termsafe.Width(feed))
@@ -288,10 +284,10 @@ func (p *painter) lastLine() string {
 	switch {
 	case p.prompt != nil:
 		return p.promptLine()
-	case p.last.question != "":
-		return cells.Fit(cells.Ends(cells.Plain(p.last.question), p.width), p.width) // its end says how to answer
-	case p.last.status.Bad:
-		text := cells.Plain(p.last.status.Text)
+	case p.question != "":
+		return cells.Fit(cells.Ends(cells.Plain(p.question), p.width), p.width) // its end says how to answer
+	case p.status.Bad:
+		text := cells.Plain(p.status.Text)
 		if termsafe.Width(text) > p.width {
 			text, _, _ = strings.Cut(text, part.HintMark) // the key of messages shows it
 		}
@@ -299,13 +295,13 @@ func (p *painter) lastLine() string {
 			text = strings.ReplaceAll(text, p.name+"/", "") // omit the path of the lektor-dir
 		}
 		return p.look.Paint(cells.BadText, cells.Fit(cells.Ends(text, p.width), p.width))
-	case p.last.status.Text != "":
-		return cells.Fit(cells.Plain(p.last.status.Text), p.width)
-	case p.last.typed != "":
-		return cells.Fit(p.last.typed, p.width)
+	case p.status.Text != "":
+		return cells.Fit(cells.Plain(p.status.Text), p.width)
+	case p.typed != "":
+		return cells.Fit(p.typed, p.width)
 	}
-	left := cells.Fit(cells.Plain(p.last.place), max(0, p.width-len(p.last.help)-1))
-	return p.look.Paint(cells.DimText, cells.Fit(left+" "+p.last.help, p.width))
+	left := cells.Fit(cells.Plain(p.place), max(0, p.width-len(p.help)-1))
+	return p.look.Paint(cells.DimText, cells.Fit(left+" "+p.help, p.width))
 }
 
 // promptLine returns the line that the user types, with the candidates that follow the one in it.
@@ -319,50 +315,33 @@ func (p *painter) promptLine() string {
 	return text + "   " + p.look.Paint(cells.DimText, cells.Fit(cells.Plain(strings.Join(names, " ")), free))
 }
 
-// menuLines returns the lines of the open menu, each padded to the width of the screen.
+// menuLines returns the lines of the open menu, each padded to the width of the screen. If a menu breaks long lines,
+// they begin with the line n.Y, or with the next one from which that of the cursor is whole on the screen.
 func (p *painter) menuLines(n *part.Lines, height int) []string {
-	lines := []string{p.look.Paint(cells.TitleStyle, cells.Fit(" "+p.Tr(n.Title), p.width))}
-	if n.Wrap {
-		return append(lines, p.wrapped(n, height)...)
-	}
-	for i := n.Y; i < n.Y+height; i++ {
-		switch {
-		case i >= len(n.Text):
-			lines = append(lines, strings.Repeat(" ", p.width))
-		case n.Choose == nil:
-			lines = append(lines, cells.Fit(" "+n.Text[i], p.width))
-		case i == n.At:
-			lines = append(lines, p.look.Paint(cells.CursorHere, cells.Fit(cells.CursorMark(true)+n.Text[i], p.width)))
-		default:
-			lines = append(lines, cells.Fit(cells.CursorMark(false)+n.Text[i], p.width))
+	broken := func(i int) []string {
+		if n.Wrap {
+			return cells.BreakLines(n.Text[i], p.width-1)
 		}
+		return n.Text[i : i+1]
 	}
-	return lines
-}
-
-// wrapped returns the lines of a menu that breaks long lines: from the line n.Y, or from the next
-// one from which the line of the cursor is whole on the screen.
-func (p *painter) wrapped(n *part.Lines, height int) (rows []string) {
-	for i := min(n.At, len(n.Text)-1); i >= n.Y; i-- {
-		lines := cells.BreakLines(n.Text[i], p.width-1)
-		if i < n.At && len(lines)+len(rows) > height {
+	for i, rows := min(n.At, len(n.Text)-1), 0; n.Wrap && i >= n.Y; i-- {
+		if rows += len(broken(i)); i < n.At && rows > height {
 			n.Y = i + 1
-			break
 		}
-		rows = append(rows, lines...)
 	}
-	rows = nil
-	for i := n.Y; i < len(n.Text) && len(rows) < height; i++ {
-		for j, line := range cells.BreakLines(n.Text[i], p.width-1) {
-			line = cells.Fit(cells.CursorMark(i == n.At && j == 0)+line, p.width)
-			if i == n.At {
+	lines := []string{p.look.Paint(cells.TitleStyle, cells.Fit(" "+p.Tr(n.Title), p.width))}
+	for i := n.Y; i < len(n.Text) && len(lines) <= height; i++ {
+		here := n.Choose != nil && i == n.At
+		for j, line := range broken(i) {
+			line = cells.Fit(cells.CursorMark(here && j == 0)+line, p.width)
+			if here {
 				line = p.look.Paint(cells.CursorHere, line)
 			}
-			rows = append(rows, line)
+			lines = append(lines, line)
 		}
 	}
-	for len(rows) < height {
-		rows = append(rows, strings.Repeat(" ", p.width))
+	for len(lines) <= height {
+		lines = append(lines, strings.Repeat(" ", p.width))
 	}
-	return rows[:height]
+	return lines[:height+1]
 }

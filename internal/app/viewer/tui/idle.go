@@ -15,29 +15,17 @@ import (
 type drawClock struct {
 	ticker  *time.Ticker
 	mu      sync.Mutex
-	idle    *time.Timer
-	touched bool // a message came since the last call of look
-	state   clockState
+	next    *time.Timer // until the next step
+	step    int         // index in steps, or the number of steps if the ticker is stopped
+	touched bool        // a message came in the present step
 }
 
-type clockState int
-
-const (
-	drawing clockState = iota
-	hurried            // after a key
-	slow               // a few more ticks, in case a busy machine missed one
-	stopped
-)
-
-// quiet is the time without a message after which the ticker is slowed, and lastLook the time
-// after that until it is stopped.
-const (
-	quiet    = 300 * time.Millisecond
-	lastLook = 2500 * time.Millisecond
-)
-
-// shortFrame is the interval between two draws after a key.
-const shortFrame = time.Millisecond
+// steps are the intervals of the ticker, and how long each is used.
+var steps = [...]struct{ interval, lasts time.Duration }{
+	{time.Millisecond, frame},                         // after a key
+	{frame, 300 * time.Millisecond},                   // after another message
+	{800 * time.Millisecond, 2500 * time.Millisecond}, // a few more ticks, in case a busy machine missed one
+}
 
 // newDrawClock returns the clock of a running program, nil if the library has no such ticker.
 func newDrawClock(p *tea.Program) *drawClock {
@@ -46,10 +34,10 @@ func newDrawClock(p *tea.Program) *drawClock {
 	if !field.IsValid() || field.Type() != reflect.TypeFor[*time.Ticker]() || field.IsNil() {
 		return nil
 	}
-	c := &drawClock{ticker: (*time.Ticker)(field.UnsafePointer())}
+	c := &drawClock{ticker: (*time.Ticker)(field.UnsafePointer()), step: 1}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.idle = time.AfterFunc(quiet, c.look)
+	c.next = time.AfterFunc(steps[c.step].lasts, c.look)
 	return c
 }
 
@@ -60,36 +48,32 @@ func (c *drawClock) wake(key bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.touched = true
-	switch {
+	switch c.touched = true; {
 	case key:
-		c.set(hurried, shortFrame, frame)
-	case c.state == slow, c.state == stopped:
-		c.set(drawing, frame, quiet)
+		c.to(0)
+	case c.step > 1:
+		c.to(1)
 	}
 }
 
-// set sets the interval of the ticker, and the time until the next look. The caller holds c.mu.
-func (c *drawClock) set(state clockState, interval, look time.Duration) {
-	c.state = state
-	c.ticker.Reset(interval)
-	c.idle.Reset(look)
+// to begins a step. The caller holds c.mu.
+func (c *drawClock) to(step int) {
+	if c.step = step; step == len(steps) {
+		c.ticker.Stop()
+		return
+	}
+	c.ticker.Reset(steps[step].interval)
+	c.next.Reset(steps[step].lasts)
 }
 
-// look slows the ticker and then stops it, unless a message came.
+// look begins the next step, unless a message came.
 func (c *drawClock) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.state == hurried:
-		c.set(drawing, frame, quiet)
-	case c.touched:
+	if c.touched && c.step == 1 {
 		c.touched = false
-		c.idle.Reset(quiet)
-	case c.state == drawing:
-		c.set(slow, lastLook/3, lastLook)
-	default:
-		c.state = stopped
-		c.ticker.Stop()
+		c.next.Reset(steps[1].lasts)
+		return
 	}
+	c.to(c.step + 1)
 }

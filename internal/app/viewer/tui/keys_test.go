@@ -85,6 +85,7 @@ func TestParseKeys(t *testing.T) {
 		{"use newsboat", "p", "previous-unread"},
 		{"use elm", "j", "down"}, // an unknown set is replaced by the default
 		{"use", "", "line 1: no action after use"},
+		{"use ''", "", "line 1: use takes the name of one set"},
 		{"x\xff down", "", "line 1: the line is not UTF-8"},
 		{"j none", "j", ""},
 		{"日 down", "日", "down"},
@@ -227,8 +228,8 @@ func TestManual(t *testing.T) {
 		}
 	}
 	for _, k := range keys.Named {
-		if !strings.Contains(text, "<"+k.File+">") && k.File[0] != 'f' {
-			t.Errorf("the manual does not have <%s>", k.File)
+		if !strings.Contains(text, "<"+k+">") && k[0] != 'f' {
+			t.Errorf("the manual does not have <%s>", k)
 		}
 	}
 }
@@ -325,7 +326,7 @@ func TestKeyBeginsSequences(t *testing.T) {
 }
 
 func FuzzParseKeys(f *testing.F) {
-	for _, s := range []string{"use vim\nx run 'a b' ; down\n", "<C-x>gg top\n# c\n", "x \"", "<\n", "\xff", "in list menu\nx trash\nj none\nin all\nxy down\nin elm\nz top"} {
+	for _, s := range []string{"use vim\nx run 'a b' ; down\n", "<C-x>gg top\n# c\n", "x \"", "<\n", "\xff", "in list menu\nx trash\nj none\nin all\nxy down\nin elm\nz top", "use ''"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

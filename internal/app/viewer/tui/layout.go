@@ -2,10 +2,14 @@ package tui
 
 import (
 	"cmp"
+	"context"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/files/values"
 )
 
@@ -80,15 +84,13 @@ func usualFeeds(width int) int { return max(16, min(width/4, 34)) }
 // visible returns the visible panes from left to right, and whether the last two are stacked. The
 // pane that has the focus is always visible.
 func (y *layout) visible() (kinds []keys.Pane, stacked bool) {
-	w, feeds := y.width, usualFeeds(y.width)
+	w, feeds, zoom := y.width, usualFeeds(y.width), y.zoom || y.single
 	three := []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane}
 	switch layout := y.shape.layout; {
-	case y.single:
-		return []keys.Pane{y.focus}, false
-	case !y.zoom && layout == cells.StackedLayout && w < oneColumn && y.lines() >= narrowLines &&
+	case !zoom && layout == cells.StackedLayout && w < oneColumn && y.lines() >= narrowLines &&
 		y.focus != keys.FeedsPane:
 		return three[1:], true
-	case y.zoom || w < oneColumn:
+	case zoom || w < oneColumn:
 		return []keys.Pane{y.focus}, false
 	case layout == cells.StackedLayout && y.lines() > 3*leastLines:
 		return three, true
@@ -163,9 +165,6 @@ func (y *layout) linesOf(kind keys.Pane) int {
 	return y.lines()
 }
 
-func (y *layout) halfPage() int { return max(1, y.linesOf(y.focus)/2) }
-func (y *layout) fullPage() int { return max(1, y.linesOf(y.focus)-1) }
-
 // textWidth returns the columns of the text of an entry, 0 if its pane is not visible.
 func (y *layout) textWidth() int {
 	for _, p := range y.panes() {
@@ -183,20 +182,13 @@ func (y *layout) resize(n int) (size int, ok bool) {
 	if len(kinds) == 1 {
 		return 0, false
 	}
-	of, sign := keys.ListPane, 1
-	switch {
-	case stacked && y.focus != keys.FeedsPane:
-		size = listLines
-		if y.focus == keys.PagePane {
-			sign = -1
-		}
-	case y.focus != kinds[len(kinds)-1]:
-		of = y.focus
-	default:
+	of, sign, step := y.focus, 1, 2
+	if of == kinds[len(kinds)-1] {
 		of, sign = kinds[len(kinds)-2], -1
 	}
-	if of == keys.ListPane && size != listLines {
-		size = listColumns
+	size = [...]int{keys.FeedsPane: feedsColumns, keys.ListPane: listColumns}[of]
+	if stacked && of == keys.ListPane {
+		size, step = listLines, 1
 	}
 	measure := func() int {
 		at := y.panes()[slices.Index(kinds, of)]
@@ -205,12 +197,99 @@ func (y *layout) resize(n int) (size int, ok bool) {
 		}
 		return at.width
 	}
-	step := 2
-	if size == listLines {
-		step = 1
-	}
 	before := measure()
 	y.shape.size[size] = max(1, before+sign*n*step)
 	y.shape.size[size] = measure()
 	return size, y.shape.size[size] != before
+}
+
+// appearance changes the look of the screen, and the layout.
+type appearance struct {
+	*part.Env
+	o      *Options
+	layout *layout
+	read   func(ctx context.Context, typed string) (*cells.Look, error)
+	typed  string // lines that the user typed to change the look
+}
+
+// themeSetting is the name of the theme in the settings of the screen.
+const themeSetting = "theme"
+
+// next uses and remembers the name in the word of an action, or the name after the present one.
+func (a *appearance) next(g part.Given, names []string, now string, use func(name string) part.Effects) part.Effects {
+	name := names[cells.Wrap(slices.Index(names, now)+1, len(names))]
+	if len(g.Words) > 0 {
+		name = g.Words[0]
+	}
+	if !slices.Contains(names, name) {
+		return a.Say("there is no %s %s; there are %s", g.Action, name, strings.Join(names, ", "))
+	}
+	return append(use(name), part.Remember{Name: g.Action, Value: name})
+}
+
+// resize makes the pane with the focus larger by steps.
+func (a *appearance) resize(steps int) part.Effects {
+	size, ok := a.layout.resize(steps)
+	if !ok {
+		return a.Say("there is no room for that")
+	}
+	return part.Effects{part.Remember{Name: sizeSettings[size], Value: strconv.Itoa(a.layout.shape.size[size])}}
+}
+
+// nextLayout changes to the layout that the word of the action names, or to the next.
+func (a *appearance) nextLayout(g part.Given) part.Effects {
+	y := a.layout
+	return a.next(g, cells.Layouts, y.shape.layout, func(name string) part.Effects {
+		y.shape.layout, y.zoom = name, false
+		if kinds, _ := y.visible(); len(kinds) == 1 && y.width < oneColumn {
+			return a.Say("layout: %s; this screen has room for one pane", name)
+		}
+		return a.Say("layout: %s", name)
+	})
+}
+
+// nextTheme changes to the theme that the word of the action names, or to the next.
+func (a *appearance) nextTheme(g part.Given) part.Effects {
+	if a.o.NoColor {
+		return a.Say("there are no themes without colours")
+	}
+	return a.next(g, cells.Themes, a.o.Look.Theme, func(name string) part.Effects {
+		a.o.Look.Use(name, false)
+		return a.Say("theme: %s", name)
+	})
+}
+
+// typeLine adds a line to that of the look, until the reader ends.
+func (a *appearance) typeLine(g part.Given) part.Effects {
+	line := g.Action + " " + strings.Join(g.Words, " ")
+	if err := new(cells.Look).Line(line); err != nil {
+		return a.Fail(err)
+	}
+	a.typed += "\n" + line
+	return a.reload()
+}
+
+// reload reads the file of the look again.
+func (a *appearance) reload() part.Effects {
+	typed := a.typed
+	return part.Background(func() part.Effects {
+		look, err := a.read(a.Ctx, typed)
+		return part.Effects{part.Then(func() part.Effects {
+			if err != nil {
+				return a.Fail(err)
+			}
+			a.use(look)
+			if len(look.Errs) > 0 {
+				return a.Fail(look.Errs[0])
+			}
+			return nil
+		})}
+	})
+}
+
+// use shows a look.
+func (a *appearance) use(look *cells.Look) {
+	a.o.Look = look
+	look.Use(a.o.Screen.Get(themeSetting), a.o.NoColor)
+	a.layout.shape = newShape(a.o.Screen, look.Layout)
 }

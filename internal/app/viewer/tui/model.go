@@ -4,15 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
-	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
@@ -22,8 +18,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
-	"github.com/lektordir/lektor/internal/cli/cmdline"
-	"github.com/lektordir/lektor/internal/files/values"
 )
 
 // model is the parent of the parts: it routes keys and effects to them. Only the UI goroutine uses it, and that
@@ -51,17 +45,6 @@ type model struct {
 type redrawMsg struct{}
 
 func newModel(ctx context.Context, d Disk, o *Options) *model {
-	if o.Date == nil {
-		o.Date = func(t time.Time) string { return t.Format(time.DateOnly) }
-	}
-	o.Look, o.Screen = cmp.Or(o.Look, cells.ParseLook("", nil)), cmp.Or(o.Screen, values.New('='))
-	if o.Random == nil {
-		o.Random = rand.Uint64
-	}
-	if o.Getenv == nil {
-		o.Getenv = os.Getenv
-	}
-	o.Report = cmp.Or(o.Report, cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report)
 	m := &model{o: o, terminal: terminal.New(o.Out, o.Plain)}
 	m.Env = &part.Env{Ctx: ctx, Printer: texts.New(o.Getenv), After: sendLater, KeyOf: o.Keys.Of}
 	m.connect(d)
@@ -100,7 +83,8 @@ func (m *model) connect(d Disk) {
 	m.prompt = prompt.Prompt{Env: m.Env, Words: &m.line, Size: func() (int, int) { return b.width, b.lines() }}
 	m.appearance = appearance{Env: m.Env, o: o, layout: &b.layout, read: d.Look}
 	m.appearance.use(o.Look)
-	m.line = commandLine{Env: m.Env, o: o, browser: b, commands: d, queue: b.marks, remember: m.prompt.Remember}
+	m.line = commandLine{Env: m.Env, o: o, browser: b, commands: d, queue: b.marks, prompt: &m.prompt,
+		with: m.with}
 	b.tree.Rescan(nil)
 	o.Keys.Pane = func() string {
 		if m.prompt.Menu != nil {
@@ -232,7 +216,7 @@ func (m *model) carryOut(e any) tea.Cmd {
 	case part.Fetch:
 		return m.apply(m.work.Fetching.Feeds(e.Feeds))
 	case part.Exec:
-		return m.exec(e)
+		return m.run(e)
 	case part.Quit:
 		return tea.Quit
 	default:
@@ -248,17 +232,9 @@ func (m *model) show(e any) tea.Cmd {
 	case part.Ask:
 		m.prompt.Ask(e)
 	case part.Confirm:
-		asked, quiet := m.prompt.Confirm(e)
-		if asked {
-			m.status = part.Say{}
-		}
-		return m.apply(quiet)
+		return m.apply(m.prompt.Confirm(e))
 	case part.Menu:
 		m.prompt.Menu, m.status = e.Lines, part.Say{}
-	case part.CloseMenu:
-		m.prompt.Menu = nil
-	case part.ShowText:
-		m.prompt.ShowText(e.Title, e.Lines)
 	case part.Keep:
 		m.prompt.Keep(e.Messages...)
 	case list.NextUnread:
@@ -266,7 +242,10 @@ func (m *model) show(e any) tea.Cmd {
 	case tree.Shown:
 		return m.apply(b.shown(e))
 	case tree.Provisional:
-		b.provisional(e.Overview)
+		// Entries among which the user has moved the cursor stay.
+		if s := b.list.Spec; b.focus == keys.FeedsPane && s.Of.Kind == tree.AllNode && s.Query == "" {
+			b.list.Provisional(e.Overview)
+		}
 	case tree.Trouble:
 		return m.trouble(e.Err)
 	}
@@ -310,7 +289,7 @@ func (m *model) key(k tea.KeyPressMsg) part.Effects {
 	case action == "command" && (p.Open() || m.pictures.On || p.IsQuiet()):
 		p.Clear()
 		m.typed, m.status = keys.Sequence{}, part.Say{}
-		return append(m.pictures.Drop(), m.line.ask()...)
+		return append(m.pictures.Drop(), m.line.ask(part.Given{})...)
 	case p.IsQuiet():
 		return p.Quiet()
 	}
@@ -371,17 +350,16 @@ func (m *model) mouse(msg tea.MouseMsg) part.Effects {
 	if m.prompt.Open() || m.pictures.On {
 		return nil
 	}
+	_, click := msg.(tea.MouseClickMsg)
+	wheel := map[tea.MouseButton]int{tea.MouseWheelUp: -3, tea.MouseWheelDown: 3}[at.Button]
 	for _, p := range b.panes() {
-		if at.X < p.x || at.X >= p.x+p.width || at.Y < p.y || at.Y > p.y+p.height {
-			continue
-		}
-		_, wheel := msg.(tea.MouseWheelMsg)
-		_, click := msg.(tea.MouseClickMsg)
 		switch row := at.Y - p.y - 1; {
-		case wheel && at.Button == tea.MouseWheelUp:
-			return b.wheel(p, -3)
-		case wheel && at.Button == tea.MouseWheelDown:
-			return b.wheel(p, 3)
+		case at.X < p.x || at.X >= p.x+p.width || row < -1 || row >= p.height:
+		case wheel != 0 && p.kind == keys.PagePane: // it is scrolled without the focus
+			return b.scroll(wheel)
+		case wheel != 0:
+			b.focus = p.kind
+			return b.move(wheel)
 		case click && at.Button == tea.MouseLeft && row >= 0:
 			return b.click(p, row)
 		}
@@ -389,30 +367,30 @@ func (m *model) mouse(msg tea.MouseMsg) part.Effects {
 	return nil
 }
 
-// exec returns the command that runs another on the terminal.
-func (m *model) exec(e part.Exec) tea.Cmd {
-	send, t := m.Send, m.terminal
-	return tea.Exec(&terminal.Child{Cmd: e.Cmd, Wait: e.Wait, Terminal: t}, func(err error) tea.Msg {
-		go send(t.Size()) // the size may have changed; in a goroutine, as the library waits for this callback
-		return part.Then(func() part.Effects {
-			switch {
-			case e.Then != nil:
-				return e.Then(err)
-			case err != nil:
-				return m.Fail(fmt.Errorf("%s: %w", e.Name, err))
-			}
-			return nil
-		})
+// exec returns the command that leaves the terminal to another, and does then at its end.
+func (m *model) exec(c tea.ExecCommand, then func(err error) part.Effects) tea.Cmd {
+	return tea.Exec(c, func(err error) tea.Msg {
+		go m.Send(m.terminal.Size()) // it may have changed; in a goroutine, as the library waits for this callback
+		return part.Then(func() part.Effects { return then(err) })
+	})
+}
+
+// run returns the command that runs a program on the terminal.
+func (m *model) run(e part.Exec) tea.Cmd {
+	return m.exec(&terminal.Child{Cmd: e.Cmd, Wait: e.Wait, Terminal: m.terminal}, func(err error) part.Effects {
+		switch {
+		case e.Then != nil:
+			return e.Then(err)
+		case err != nil:
+			return m.Fail(fmt.Errorf("%s: %w", e.Name, err))
+		}
+		return nil
 	})
 }
 
 // suspend stops the reader until the shell resumes it.
 func (m *model) suspend(part.Given) part.Effects {
-	send, t := m.Send, m.terminal
-	stop := tea.Exec(terminal.Stopping{}, func(err error) tea.Msg {
-		go send(t.Size()) // the size may have changed; in a goroutine, as the library waits for this callback
-		return m.Result("", err)
-	})
+	stop := m.exec(terminal.Stopping{}, func(err error) part.Effects { return m.Result("", err) })
 	return part.Effects{part.Run(part.InOrder(m.apply(m.pictures.Drop()), stop))}
 }
 
@@ -441,34 +419,19 @@ func (m *model) browse(g part.Given) part.Effects {
 	if g.Count > 0 {
 		return m.do(keys.Call{Action: "link", Count: g.Count})
 	}
-	return m.with(anEntry, g, m.browser.page.Programs.Browse)
+	return m.with(anEntry, g.Call, m.browser.page.Programs.Browse)
 }
 
 // yank copies the URL, the title or the enclosure of the entry; with a count, enclosure N.
 func (m *model) yank(g part.Given) part.Effects {
 	if g.Word() == "enclosure" {
-		return m.with(aPage, g, m.browser.page.YankEnclosure)
+		return m.with(aPage, g.Call, m.browser.page.YankEnclosure)
 	}
-	return m.with(anEntry, g, m.browser.page.Programs.Yank)
+	return m.with(anEntry, g.Call, m.browser.page.Programs.Yank)
 }
 
-// with does an action if it has what it needs.
-func (m *model) with(n need, g part.Given, do func(part.Given) part.Effects) part.Effects {
-	g, ok, refusal := m.resolve(action{needs: n}, g.Call)
-	if !ok {
-		return refusal
-	}
-	return do(g)
-}
-
-// openAll opens the unread entries of the list in the user's browser, if the user confirms.
-func (m *model) openAll(part.Given) part.Effects {
-	refs, none := m.browser.list.Unread(len(m.browser.list.Items))
-	if none != nil {
-		return none
-	}
-	return m.browser.page.Programs.BrowseAll(refs)
-}
+// redraw draws the screen anew.
+func (m *model) redraw(part.Given) part.Effects { return part.Effects{part.Run(tea.ClearScreen)} }
 
 // reload reads everything again.
 func (m *model) reload(part.Given) part.Effects {

@@ -9,8 +9,11 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
+	"io"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -303,9 +306,21 @@ type desk struct {
 	cancel context.CancelFunc
 }
 
+// usual returns options with those that a test does not choose.
+func usual(o Options) *Options {
+	o.Look, o.Screen, o.Random = cells.ParseLook("", nil), values.New('='), rand.Uint64
+	o.Date = func(t time.Time) string { return t.Format(time.DateOnly) }
+	o.Commands = fakeCommands{}
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	o.Report = cmdline.NewStreams("lektor-view", o.In, o.Out, io.Discard).Report
+	return &o
+}
+
 func newDesk(t *testing.T, d Disk, columns, lines int) *desk {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
+	o := usual(Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }})
 	k := &desk{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg), cancel: cancel}
 	t.Cleanup(func() {
 		cancel()

@@ -31,7 +31,7 @@ func TestPanic(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	o := &Options{In: tty.TTY, Out: tty.TTY, Keys: ParseKeys("test", nil), Width: 80}
+	o := usual(Options{In: tty.TTY, Out: tty.TTY, Keys: ParseKeys("test", nil), Width: 80})
 	go func() { ended <- Run(t.Context(), d, o) }()
 	tty.Await("Title 02")
 	tty.Type("l\r")
@@ -61,7 +61,7 @@ func TestEndedEarly(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		o := &Options{In: tty.TTY, Out: tty.TTY, Keys: ParseKeys("test", nil), Width: 80}
+		o := usual(Options{In: tty.TTY, Out: tty.TTY, Keys: ParseKeys("test", nil), Width: 80})
 		go func() { ended <- Run(ctx, d, o) }()
 		if i%3 > 0 {
 			tty.Await([]string{"", "\x1b[c", "\x1b[?1049h"}[i%3])
@@ -108,7 +108,7 @@ func TestPicture(t *testing.T) {
 		close(d.gate)
 		tty := terminal.Open(t, 60, 12)
 		ended := make(chan error, 1)
-		o := &Options{In: tty.TTY, Out: tty.TTY, Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "xterm" }}
+		o := usual(Options{In: tty.TTY, Out: tty.TTY, Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "xterm" }})
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { ended <- Run(ctx, d, o) }()
 		tty.Await("\x1b[c")

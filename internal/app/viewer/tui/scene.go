@@ -20,21 +20,15 @@ import (
 // scene is what is shown. It is painted on the screen, or its differences are spoken.
 type scene struct {
 	*texts.Printer
-	width, height, lines int // of the screen, and its lines between the first and the last
-	focus                keys.Pane
-	panes                []paneAt
-	feeds                tree.Scene
-	list                 list.Scene
-	page                 pageScene
-	prompt               *prompt.Line // nil if the user types none
-	menu                 *part.Lines  // nil if none is open
-	last                 lastScene
-	pictures             *page.Pictures
-	snapshot             *tree.Snapshot // of which arrivals are told; nil before
-}
-
-// lastScene is what the last line may show.
-type lastScene struct {
+	layout
+	feeds    tree.Scene
+	list     list.Scene
+	page     pageScene
+	prompt   *prompt.Line // nil if the user types none
+	menu     *part.Lines  // nil if none is open
+	pictures *page.Pictures
+	snapshot *tree.Snapshot // of which arrivals are told; nil before
+	// The last line may show these.
 	question string
 	status   part.Say
 	typed    string // keys of a sequence, and its count
@@ -52,17 +46,16 @@ type pageScene struct {
 // scene returns what is shown.
 func (m *model) scene() *scene {
 	b := &m.browser
-	s := &scene{Printer: m.Printer, width: b.width, height: b.height, lines: b.lines(), focus: b.focus,
-		panes: b.panes(), prompt: m.prompt.Line, menu: m.prompt.Menu, pictures: &m.pictures,
-		snapshot: b.tree.Snapshot, last: lastScene{status: m.status, typed: m.typed.Count + m.typed.Keys,
-			help:     m.o.Keys.Of("help") + " " + m.Tr("help"),
-			progress: cmp.Or(m.work.Tasks.Progress(), b.list.Dates.Progress)}}
+	s := &scene{Printer: m.Printer, layout: b.layout, prompt: m.prompt.Line, menu: m.prompt.Menu,
+		pictures: &m.pictures, snapshot: b.tree.Snapshot, status: m.status, typed: m.typed.Count + m.typed.Keys,
+		help:     m.o.Keys.Of("help") + " " + m.Tr("help"),
+		progress: cmp.Or(m.work.Tasks.Progress(), b.list.Dates.Progress)}
 	if m.prompt.Question != nil {
-		s.last.question = m.prompt.QuestionLine()
+		s.question = m.prompt.QuestionLine()
 	}
 	if n := s.menu; n != nil {
 		if n.Refresh(); n.Choose != nil {
-			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.lines)
+			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.lines())
 		}
 	}
 	s.feeds = b.tree.Scene(b.linesOf(keys.FeedsPane))
@@ -72,7 +65,7 @@ func (m *model) scene() *scene {
 		s.list.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}
 	s.page = pageScene{&b.page, flagLetters(b.marks.Now(b.page.Ref)), cmp.Or(b.list.Title(b.page.Key), "…")}
-	s.last.place = m.place(s)
+	s.place = m.place(s)
 	return s
 }
 
@@ -90,8 +83,8 @@ func (m *model) place(s *scene) string {
 			place = m.work.Tasks.Progress() + ", " + place
 		}
 		return place
-	case s.last.progress != "":
-		return s.last.progress
+	case s.progress != "":
+		return s.progress
 	case s.list.Spec.All:
 		return m.Tr("read and unread entries")
 	case s.width >= 60:
@@ -133,9 +126,11 @@ func flagLetters(r lektordir.Ref) string {
 // is said at once, and a change of the others with the next one, since arrivals change them.
 type cursorAt struct{ number, line, counts string }
 
-func (c cursorAt) String() string {
-	parts := []string{c.number, c.line, c.counts}
-	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
+func (c cursorAt) String() string { return listed(c.number, c.line, c.counts) }
+
+// listed returns texts with commas between them; some may be empty.
+func listed(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ", ")
 }
 
 // title returns the name of the pane that has the focus.
@@ -169,11 +164,7 @@ func (s *scene) nodeLine() (at cursorAt, known bool) {
 	case n.Paused:
 		at.line = s.Trf("paused feed %s", at.line)
 	}
-	for _, more := range []string{n.Site, n.Err} {
-		if more != "" {
-			at.line += ", " + more
-		}
-	}
+	at.line = listed(at.line, n.Site, n.Err)
 	switch {
 	case n.Flagged > 0:
 		at.counts = s.Trf("%d flagged", n.Flagged)
@@ -187,41 +178,26 @@ func (s *scene) nodeLine() (at cursorAt, known bool) {
 // shown while it is read again; of another one, nothing is known before it is complete.
 func (s *scene) entryLine(same bool) (at cursorAt, known bool) {
 	l := &s.list
-	e := l.Cursor
-	switch {
-	case l.Err != "":
+	if l.Err != "" {
 		return cursorAt{line: l.Err}, true
-	case e.Ref.Unique == "":
+	} else if l.Total == 0 {
 		return cursorAt{line: l.Empty}, l.Complete
-	case !e.Known || !l.Complete && !same && !l.Partial:
+	}
+	e := l.Entries[l.At-l.Top]
+	if !e.Known || !l.Complete && !same && !l.Partial {
 		return at, false
 	}
-	at.number = s.Trf("%d of %d", l.At+1, l.Total)
-	switch {
-	case l.Uncounted:
-		at.number = fmt.Sprint(l.At + 1)
-	case l.Partial:
-		at.number = s.Trf("%d of %d", l.At+1, l.Unread)
+	if at.number = fmt.Sprint(l.At + 1); l.Count > 0 {
+		at.number = s.Trf("%d of %d", l.At+1, l.Count)
 	}
-	parts := append(s.flags(e.Ref), strings.TrimSpace(e.Date), e.Title)
-	if e.Feed != "" && e.OtherFeedIn {
-		parts = append(parts, e.Feed)
+	read, flagged := s.Tr("read"), ""
+	if e.Ref.Unread() {
+		read = s.Tr("unread")
 	}
-	at.line = strings.Join(parts, ", ")
+	if e.Ref.HasFlag('F') {
+		flagged = s.Tr("flagged")
+	}
+	others := strings.NewReplacer("S", "", "F", "").Replace(e.Ref.Flags())
+	at.line = listed(read, flagged, others, strings.TrimSpace(e.Date), e.Title, e.Feed)
 	return at, true
-}
-
-// flags returns the flags of an entry as words.
-func (s *scene) flags(ref lektordir.Ref) []string {
-	words := []string{s.Tr("read")}
-	if ref.Unread() {
-		words[0] = s.Tr("unread")
-	}
-	if ref.HasFlag('F') {
-		words = append(words, s.Tr("flagged"))
-	}
-	if others := strings.NewReplacer("S", "", "F", "").Replace(ref.Flags()); others != "" {
-		words = append(words, others)
-	}
-	return words
 }

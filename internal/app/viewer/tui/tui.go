@@ -21,6 +21,10 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/files/workers"
@@ -43,24 +47,33 @@ type Options struct {
 	Plain   bool
 	NoColor bool // use bold, faint and reversed, but no colours
 	Mouse   bool
-	Advance bool // move to the next entry after marking one
-	// Look is the look of the screen; nil means that of no file.
-	Look *cells.Look
-	// Screen is the settings of the screen that were remembered; nil means none.
-	Screen *values.Values
-	// Date formats a date for the list; nil means year, month and day.
+	Advance bool           // move to the next entry after marking one
+	Look    *cells.Look    // the look of the screen
+	Screen  *values.Values // the settings of the screen that were remembered
+	// Date formats a date for the list.
 	Date func(time.Time) string
 	// Commands parses command lines of lektor-view, and Self is the words before them: the path of the
 	// program, and the lektor-dir. OnTerminal are the names of the commands that need the terminal.
 	Commands   Commands
 	Self       []string
 	OnTerminal []string
-	// Random returns random numbers; nil means [rand.Uint64].
-	Random func() uint64
-	// Getenv looks up an environment variable; nil means [os.Getenv].
-	Getenv func(string) string
-	// Report reports what is still being changed after the screen is gone; nil means that nobody reads it.
+	Random     func() uint64
+	Getenv     func(string) string
+	// Report reports what is still being changed after the screen is gone.
 	Report *cmdline.Reporter
+}
+
+// Disk is the lektor-dir and everything else that may take long. Its methods may be called
+// concurrently; the UI goroutine never calls them. Errors are shown to the user as they are.
+type Disk interface {
+	tree.Disk
+	list.Disk
+	page.Disk
+	page.Commands
+	work.Disk
+	// Look returns the look of the screen as the user's file has it now, with the lines that the user
+	// typed after it.
+	Look(ctx context.Context, typed string) (*cells.Look, error)
 }
 
 // plainWriter hides from the library that a file is a terminal.

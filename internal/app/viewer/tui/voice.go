@@ -92,18 +92,25 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 	v.news.count(s.snapshot)
 	if !v.said.began {
 		v.said.began = true
-		v.line(s.last.help)
+		v.line(s.help)
 	}
 	_, late := msg.(voiceMsg)
 	rest := v.all(s, key)
 	if late {
 		v.waits = false
-		if !v.pressed && s.prompt == nil && s.last.question == "" && s.menu == nil {
-			rest = v.late(s, rest)
+		if !v.pressed && s.prompt == nil && s.question == "" && s.menu == nil {
+			if rest {
+				v.line(s.Tr("reading…"))
+			}
+			v.change(&v.said.progress, s.progress)
+			if n := v.news.settled(); n > 0 {
+				v.line(s.Trf("%d new entries", n))
+			}
+			rest = false
 		}
 	}
 	v.flush()
-	if v.waits || !rest && !v.news.any() && s.last.progress == v.said.progress {
+	if v.waits || !rest && v.news.n == 0 && s.progress == v.said.progress {
 		return nil
 	}
 	v.waits, v.pressed = true, false
@@ -135,27 +142,26 @@ func (v *voice) line(text string) {
 	}
 }
 
+// change says a text unless it was said last.
+func (v *voice) change(said *string, text string) {
+	if text != *said {
+		v.line(text)
+	}
+	*said = text
+}
+
 // all says everything that changed but arrivals and progress. It reports whether the place of
 // the user is still being read.
 func (v *voice) all(s *scene, key bool) (reading bool) {
 	if v.typed.echo(s.prompt, &v.text); s.prompt != nil {
 		return false
 	}
-	if s.last.question != "" {
-		if s.last.question != v.said.keys {
-			v.line(s.last.question)
-			v.said.keys = s.last.question
-		}
+	if s.question != "" {
+		v.change(&v.said.keys, s.question)
 		return false
 	}
-	if s.last.status.Text != v.said.status {
-		v.line(s.last.status.Text)
-		v.said.status = s.last.status.Text
-	}
-	if s.last.typed != v.said.keys {
-		v.line(s.last.typed)
-		v.said.keys = s.last.typed
-	}
+	v.change(&v.said.status, s.status.Text)
+	v.change(&v.said.keys, s.typed)
 	if s.menu != nil {
 		v.menu(s, key)
 		return false
@@ -175,7 +181,7 @@ func (v *voice) menu(scene *scene, key bool) {
 		s.menu, s.line, s.from, s.to, key = title, "", 0, 0, true
 	}
 	if n.Choose == nil {
-		v.lines(n.Text, n.Y, scene.lines)
+		v.lines(n.Text, n.Y, scene.lines())
 	} else if n.At < len(n.Text) {
 		at := scene.Trf("%d of %d", n.At+1, len(n.Text))
 		if s.from != n.At || key && s.line != n.Text[n.At] {
@@ -233,7 +239,7 @@ func (v *voice) where(scene *scene) bool {
 		s.place, s.line = here, ""
 	}
 	if here.pane == keys.PagePane {
-		v.page(&scene.page, scene.lines)
+		v.page(&scene.page, scene.lines())
 		return true
 	}
 	if at.line != s.line {
@@ -248,7 +254,7 @@ func (v *voice) page(p *pageScene, height int) {
 	s := &v.said
 	switch {
 	case p.Err != nil:
-		v.line(p.Err.Error())
+		v.change(&s.line, p.Err.Error())
 		return
 	case p.Key != s.page || p.FeedText != s.feedText:
 		s.page, s.feedText, s.text, s.match, s.from, s.to = p.Key, p.FeedText, p.Entry, page.Match{}, 0, 0
@@ -263,22 +269,6 @@ func (v *voice) page(p *pageScene, height int) {
 	}
 	s.match = at
 	v.lines(p.Lines, p.Y, height)
-}
-
-// late says that something is still being read, the progress of work, and arrivals. It reports
-// whether there is more to say later.
-func (v *voice) late(s *scene, reading bool) bool {
-	if reading {
-		v.line(s.Tr("reading…"))
-	}
-	if s.last.progress != v.said.progress {
-		v.line(s.last.progress)
-		v.said.progress = s.last.progress
-	}
-	if n := v.news.settled(); n > 0 {
-		v.line(s.Trf("%d new entries", n))
-	}
-	return false
 }
 
 // news counts entries that arrive.
@@ -304,8 +294,6 @@ func (n *news) count(s *tree.Snapshot) {
 	}
 	n.last = s
 }
-
-func (n *news) any() bool { return n.n > 0 }
 
 // settled returns the number of arrivals, and forgets them. It returns 0 if more have come since
 // the last call, so that a delivery is one line.

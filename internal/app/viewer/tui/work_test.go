@@ -112,7 +112,7 @@ type counted struct {
 
 func newCounted(t *testing.T, d *large) *counted {
 	ctx, cancel := context.WithCancel(context.Background())
-	o := &Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }}
+	o := usual(Options{Keys: ParseKeys("test", nil), Width: 80, Getenv: func(string) string { return "" }})
 	k := &counted{model: newModel(ctx, d, o), t: t, msgs: make(chan tea.Msg, 1000), most: map[string]uint64{}, n: map[string]int{}}
 	k.Send = func(msg tea.Msg) {}
 	k.browser.tree.Await = func() tea.Msg { return nil } // a test sends changes itself

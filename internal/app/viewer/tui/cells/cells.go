@@ -85,15 +85,11 @@ func Ends(s string, width int) string {
 		return s
 	}
 	runes := []rune(s)
-	tail := (width - 1) / 2
-	from, to := 0, len(runes)
-	for free := width - 1 - tail; free >= termsafe.Width(string(runes[from])); from++ {
-		free -= termsafe.Width(string(runes[from]))
-	}
+	tail, to := (width-1)/2, len(runes)
 	for free := tail; free >= termsafe.Width(string(runes[to-1])); to-- {
 		free -= termsafe.Width(string(runes[to-1]))
 	}
-	return string(runes[:from]) + "…" + string(runes[to:])
+	return termsafe.Truncate(s, width-tail) + string(runes[to:])
 }
 
 // BreakLines makes each line of text plain, and breaks lines longer than width columns.

@@ -102,20 +102,21 @@ func (l *Look) Line(s string) error {
 	}
 	switch {
 	case words[0] == "theme" && len(words) == 2:
-		if !slices.Contains(Themes, words[1]) {
-			return fmt.Errorf("there is no theme %q; there are %s", words[1], strings.Join(Themes, ", "))
-		}
-		l.Theme = words[1]
+		return choose(&l.Theme, words, Themes)
 	case words[0] == "layout" && len(words) == 2:
-		if !slices.Contains(Layouts, words[1]) {
-			return fmt.Errorf("there is no layout %q; there are %s", words[1], strings.Join(Layouts, ", "))
-		}
-		l.Layout = words[1]
+		return choose(&l.Layout, words, Layouts)
 	case words[0] == "color" && len(words) > 2:
 		return l.own.parse(words[1:])
-	default:
-		return errors.New("a line is theme NAME, layout NAME or color ELEMENT STYLE")
 	}
+	return errors.New("a line is theme NAME, layout NAME or color ELEMENT STYLE")
+}
+
+// choose sets a choice to the second word of a line, if that is one of names.
+func choose(to *string, words, names []string) error {
+	if !slices.Contains(names, words[1]) {
+		return fmt.Errorf("there is no %s %q; there are %s", words[0], words[1], strings.Join(names, ", "))
+	}
+	*to = words[1]
 	return nil
 }
 
@@ -125,25 +126,25 @@ func (c *colours) parse(words []string) error {
 	if at == 0 {
 		return fmt.Errorf("there is no element %q; there are %s", words[0], strings.Join(elements[1:], ", "))
 	}
-	to, on := colour{set: true}, false
+	to, base := colour{set: true}, textInk
 	for _, word := range words[1:] {
 		attribute := slices.Index(attributes, word)
-		ink, ok := inkOf(word, on)
+		ink, ok := inkOf(word, base)
 		switch {
 		case word == "none":
-		case word == "on" && !on:
-			on = true
+		case word == "on" && base == textInk:
+			base = backgroundInk
 			continue
 		case ok:
 			to.inks = append(to.inks, ink)
-		case attribute > 0 && !on:
+		case attribute > 0 && base == textInk:
 			to.attributes = append(to.attributes, strconv.Itoa(attribute))
 		default:
 			return fmt.Errorf("%q is neither a color (%s, bright-red and the like, 0 to 255, #rrggbb) nor one of bold, dim, italic, underline, reverse, none", word, strings.Join(inks, ", "))
 		}
-		on = false
+		base = textInk
 	}
-	if on {
+	if base != textInk {
 		return errors.New("a color is missing after on")
 	}
 	c[at] = to
@@ -156,12 +157,11 @@ var attributes = []string{1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "
 // inks are the names of colours at their numbers in SGR.
 var inks = []string{"black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"}
 
-// inkOf returns the parameters of SGR for a colour of the text, or of the background if on is set.
-func inkOf(word string, on bool) (sgr string, ok bool) {
-	base := 30
-	if on {
-		base = 40
-	}
+// textInk and backgroundInk are the numbers of black in SGR.
+const textInk, backgroundInk = 30, 40
+
+// inkOf returns the parameters of SGR for a colour; base is the number of black.
+func inkOf(word string, base int) (sgr string, ok bool) {
 	name, bright := strings.CutPrefix(word, "bright-")
 	switch i := slices.Index(inks, name); {
 	case i >= 0 && bright:

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -45,7 +44,7 @@ func Sets() []string {
 type Keys struct {
 	Bound map[Place]Binding
 	Order []Place // the keys of bound in the order of the file, for help
-	// pane returns the pane that has the keys of the user; nil stands for all panes.
+	// Pane returns the pane that has the keys of the user; "" stands for all panes.
 	Pane func() string
 	// Errs are the errors of invalid lines, which are ignored.
 	Errs  []error
@@ -101,7 +100,7 @@ func (b Binding) String() string {
 // A key is a character, or a name in angle brackets: <space>, <C-d>, <A-x>, <f1>. Words
 // are separated by spaces and can be quoted, see [cmdline.Words].
 func Parse(name string, text []byte, check func(c Call) error) *Keys {
-	k := &Keys{Bound: map[Place]Binding{}, check: check}
+	k := &Keys{Bound: map[Place]Binding{}, Pane: func() string { return "" }, check: check}
 	k.read(name, text, DefaultSet)
 	return k
 }
@@ -110,27 +109,33 @@ func Parse(name string, text []byte, check func(c Call) error) *Keys {
 // another set.
 func (k *Keys) read(name string, text []byte, set string) {
 	var lines []line
-	number, in := 0, []string{""}
+	number, panes := 0, []string{""}
 	for raw := range bytes.Lines(text) {
 		number++
 		s := strings.TrimSpace(string(raw))
 		if s == "" || s[0] == '#' {
 			continue
 		}
-		l, err := k.line(s)
+		first, steps, err := words(s)
 		switch {
 		case err != nil:
-			k.Errs = append(k.Errs, fmt.Errorf("%s, line %d: %w", name, number, err))
-			if strings.Fields(s)[0] == "in" {
-				in = nil // other panes must not get these keys
-			}
-		case l.set != "":
-			set = l.set
-		case l.section:
-			in = l.panes
+		case first == "use" && (len(steps) != 1 || len(steps[0]) != 1 || steps[0][0] == ""):
+			err = errors.New("use takes the name of one set")
+		case first == "use":
+			set = steps[0][0]
+		case first == "in":
+			panes, err = parsePanes(steps)
 		default:
-			l.panes = in
-			lines = append(lines, l)
+			l := line{panes: panes}
+			if l.keys, l.calls, err = k.binding(first, steps); err == nil {
+				lines = append(lines, l)
+			}
+		}
+		if err != nil {
+			k.Errs = append(k.Errs, fmt.Errorf("%s, line %d: %w", name, number, err))
+			if first == "in" {
+				panes = nil // other panes must not get these keys
+			}
 		}
 	}
 	if set != "" {
@@ -146,73 +151,62 @@ func (k *Keys) read(name string, text []byte, set string) {
 	k.take(lines)
 }
 
-// line is a line of a file of keys.
+// line is a line of a file of keys that binds some.
 type line struct {
-	set     string   // the set of a line that begins with use; else ""
-	section bool     // the line begins with in
-	panes   []string // as in place
-	keys    string
-	calls   []Call
+	panes []string // as in place
+	keys  string
+	calls Binding
 }
 
-// line parses a line.
-func (k *Keys) line(s string) (line, error) {
-	if !utf8.ValidString(s) {
-		return line{}, errors.New("the line is not UTF-8")
+// words returns the first word of a line, and those of its actions.
+func words(s string) (first string, steps [][]string, err error) {
+	first = strings.Fields(s)[0]
+	switch rest := s[len(first):]; {
+	case !utf8.ValidString(s):
+		err = errors.New("the line is not UTF-8")
+	case rest == "":
+		err = fmt.Errorf("no action after %s", s)
+	default:
+		steps, err = cmdline.Commands(rest)
 	}
-	at := strings.IndexFunc(s, unicode.IsSpace)
-	if at < 0 {
-		return line{}, fmt.Errorf("no action after %s", s)
+	return first, steps, err
+}
+
+// binding returns the keys and the actions of a line.
+func (k *Keys) binding(first string, steps [][]string) (keys string, calls Binding, err error) {
+	if keys, err = Canonical(first); err != nil {
+		return "", nil, err
 	}
-	steps, err := cmdline.Commands(s[at:])
-	if err != nil {
-		return line{}, err
-	}
-	if s[:at] == "use" {
-		if len(steps) != 1 || len(steps[0]) != 1 {
-			return line{}, errors.New("use takes the name of one set")
-		}
-		return line{set: steps[0][0]}, nil
-	}
-	if s[:at] == "in" {
-		return parseSection(steps)
-	}
-	keys, err := Canonical(s[:at])
-	if err != nil {
-		return line{}, err
-	}
-	l := line{keys: keys}
 	for _, words := range steps {
 		if len(words) == 0 {
-			return line{}, errors.New("an action is missing")
+			return "", nil, errors.New("an action is missing")
 		}
 		c := Call{Action: words[0], Words: words[1:]}
 		if err := k.check(c); err != nil {
-			return line{}, err
+			return "", nil, err
 		}
-		l.calls = append(l.calls, c)
+		calls = append(calls, c)
 	}
-	return l, nil
+	return keys, calls, nil
 }
 
-// parseSection parses the words of a line that begins with in.
-func parseSection(steps [][]string) (line, error) {
-	l := line{section: true}
+// parsePanes parses the words of a line that begins with in.
+func parsePanes(steps [][]string) (panes []string, err error) {
 	for _, name := range steps[0] {
 		switch {
 		case name == "all":
-			l.panes = append(l.panes, "")
+			panes = append(panes, "")
 		case slices.Contains(Panes, name):
-			l.panes = append(l.panes, name)
+			panes = append(panes, name)
 		default:
-			return line{}, fmt.Errorf("there is no pane %q; there are %s and all. The lines below it are ignored", name,
+			return nil, fmt.Errorf("there is no pane %q; there are %s and all. The lines below it are ignored", name,
 				strings.Join(Panes, ", "))
 		}
 	}
-	if len(steps) > 1 || len(l.panes) == 0 {
-		return line{}, errors.New("in takes the names of panes. The lines below it are ignored")
+	if len(steps) > 1 || len(panes) == 0 {
+		return nil, errors.New("in takes the names of panes. The lines below it are ignored")
 	}
-	return l, nil
+	return panes, nil
 }
 
 // take binds the keys of lines. A later line replaces an earlier one. Lines for all panes replace
@@ -247,18 +241,10 @@ func (k *Keys) unbind(which func(Place) bool) {
 	maps.DeleteFunc(k.Bound, func(at Place, _ Binding) bool { return which(at) })
 }
 
-// Here returns the name of the pane that has the keys, "" if there is none.
-func (k *Keys) Here() string {
-	if k.Pane == nil {
-		return ""
-	}
-	return k.Pane()
-}
-
 // Get returns the binding of keys in the present pane. The pane's own binding goes before the one
 // for all panes.
 func (k *Keys) Get(keys string) (b Binding, ok bool) {
-	b, ok = k.Bound[Place{k.Here(), keys}]
+	b, ok = k.Bound[Place{k.Pane(), keys}]
 	if !ok {
 		b, ok = k.Bound[Place{"", keys}]
 	}
@@ -276,7 +262,7 @@ func (k *Keys) Action(name string) string {
 // Of returns the keys of an action in the present pane for a message, or the action's name if it
 // has no keys there.
 func (k *Keys) Of(action string) string {
-	for _, pane := range []string{k.Here(), ""} {
+	for _, pane := range []string{k.Pane(), ""} {
 		for _, at := range k.Order {
 			if b, _ := k.Get(at.Keys); at.Pane == pane && len(b) == 1 && b[0].Action == action {
 				return at.Keys
@@ -289,7 +275,7 @@ func (k *Keys) Of(action string) string {
 // Begins reports whether keys are the beginning of a longer sequence. If they are bound in the
 // present pane, longer sequences for all panes do not count.
 func (k *Keys) Begins(keys string) bool {
-	pane := k.Here()
+	pane := k.Pane()
 	own := k.Bound[Place{pane, keys}]
 	for at := range k.Bound {
 		if len(at.Keys) > len(keys) && strings.HasPrefix(at.Keys, keys) &&
@@ -300,90 +286,62 @@ func (k *Keys) Begins(keys string) bool {
 	return false
 }
 
-// Named lists the keys that have names: in the library, and in the file of keys.
-var Named = []struct{ Library, File string }{
-	{"space", "space"}, {"enter", "enter"}, {"esc", "esc"}, {"tab", "tab"}, {"backspace", "backspace"},
-	{"up", "up"}, {"down", "down"}, {"left", "left"}, {"right", "right"},
-	{"home", "home"}, {"end", "end"}, {"pgup", "pageup"}, {"pgdown", "pagedown"}, {"insert", "insert"},
-	{"delete", "delete"},
-	{"<", "lt"}, {"#", "hash"}, {"f1", "f1"}, {"f2", "f2"}, {"f3", "f3"}, {"f4", "f4"}, {"f5", "f5"}, {"f6", "f6"},
-	{"f7", "f7"}, {"f8", "f8"}, {"f9", "f9"}, {"f10", "f10"}, {"f11", "f11"}, {"f12", "f12"},
-}
+// Named are the names of keys in the file of keys.
+var Named = strings.Fields(`space enter esc tab backspace up down left right home end pageup pagedown insert delete
+	lt hash f1 f2 f3 f4 f5 f6 f7 f8 f9 f10 f11 f12`)
 
 // KeyName converts the library's name of a key to the form of the file.
 func KeyName(pressed string) string {
-	mods := ""
-	rest := pressed
+	mods, key := "", pressed
 	for {
-		found := false
-		for _, m := range []struct{ library, file string }{{"ctrl+", "C-"}, {"alt+", "A-"}, {"shift+", "S-"}} {
-			// The key "+" with a modifier is "ctrl++".
-			if after, ok := strings.CutPrefix(rest, m.library); ok && after != "" {
-				mods, rest, found = mods+m.file, after, true
-			}
-		}
-		if !found {
+		name, after, _ := strings.Cut(key, "+")
+		mod := map[string]string{"ctrl": "C-", "alt": "A-", "shift": "S-"}[name]
+		if mod == "" || after == "" { // the key "+" with a modifier is "ctrl++"
 			break
 		}
+		mods, key = mods+mod, after
 	}
-	for _, n := range Named {
-		if n.Library == rest {
-			return "<" + mods + n.File + ">"
-		}
+	if name := map[string]string{"pgup": "pageup", "pgdown": "pagedown", "<": "lt", "#": "hash"}[key]; name != "" {
+		key = name
 	}
-	if mods != "" || utf8.RuneCountInString(rest) > 1 {
-		return "<" + mods + rest + ">"
+	if mods != "" || utf8.RuneCountInString(key) > 1 {
+		return "<" + mods + key + ">"
 	}
-	return rest
+	return key
 }
 
-// Canonical converts keys of a file to the form of keyName: the case of names, and the order of
+// Canonical converts keys of a file to the form of [KeyName]: the case of names, and the order of
 // modifiers, may differ in the file.
 func Canonical(keys string) (string, error) {
 	var b strings.Builder
 	for rest := keys; rest != ""; {
 		if rest[0] != '<' {
-			r, n := utf8.DecodeRuneInString(rest)
-			if r == '#' {
-				b.WriteString("<hash>")
-			} else {
-				b.WriteString(rest[:n])
-			}
+			_, n := utf8.DecodeRuneInString(rest)
+			b.WriteString(KeyName(rest[:n]))
 			rest = rest[n:]
 			continue
 		}
-		end := strings.IndexByte(rest, '>')
-		if end < 0 {
+		name, after, ok := strings.Cut(rest[1:], ">")
+		if !ok {
 			return "", fmt.Errorf("%s: a > is missing after the name of a key; the key < itself is written <lt>", keys)
 		}
-		name := rest[1:end]
-		rest = rest[end+1:]
-		mods := map[byte]bool{}
-		for len(name) > 2 && name[1] == '-' && strings.ContainsRune("CcAaMmSs", rune(name[0])) {
-			m := name[0] &^ 0x20
-			if m == 'M' {
-				m = 'A'
-			}
-			mods[m] = true
+		rest = after
+		mods := ""
+		for len(name) > 2 && name[1] == '-' && strings.Contains("CcAaMmSs", name[:1]) {
+			mods += strings.ToUpper(name[:1])
 			name = name[2:]
 		}
-		valid := false
-		for _, n := range Named {
-			valid = valid || n.File == strings.ToLower(name)
-		}
-		switch {
-		case valid:
-			name = strings.ToLower(name)
-		case utf8.RuneCountInString(name) != 1 || len(mods) == 0:
+		lower := strings.ToLower(name)
+		switch named := slices.Contains(Named, lower); {
+		case !named && (utf8.RuneCountInString(name) != 1 || mods == ""):
 			return "", fmt.Errorf("<%s>: there is no such key", name)
-		case mods['C']:
-			name = strings.ToLower(name)
+		case named || strings.Contains(mods, "C"):
+			name = lower
 		}
 		b.WriteByte('<')
-		for _, m := range []byte("CAS") {
-			if mods[m] {
-				b.WriteByte(m)
-				b.WriteByte('-')
+		for _, m := range []string{"C", "AM", "S"} {
+			if strings.ContainsAny(mods, m) {
+				b.WriteString(m[:1] + "-")
 			}
 		}
 		b.WriteString(name + ">")
@@ -393,11 +351,8 @@ func Canonical(keys string) (string, error) {
 
 // PipeForm returns the form that words begin with (default "text"), and the other words.
 func PipeForm(words []string) (form string, rest []string) {
-	if len(words) > 0 {
-		switch words[0] {
-		case "text", "html", "url":
-			return words[0], words[1:]
-		}
+	if len(words) > 0 && slices.Contains([]string{"text", "html", "url"}, words[0]) {
+		return words[0], words[1:]
 	}
 	return "text", words
 }

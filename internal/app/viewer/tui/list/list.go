@@ -179,10 +179,11 @@ func (l *List) Save(g part.Given) part.Effects {
 func (l *List) ToggleAll(part.Given) part.Effects {
 	l.Spec.All = !l.Spec.All
 	l.Reread()
+	said := l.Say("unread entries only")
 	if l.Spec.All {
-		return append(l.Say("read and unread entries"), part.List{})
+		said = l.Say("read and unread entries")
 	}
-	return append(l.Say("unread entries only"), part.List{})
+	return append(said, part.List{})
 }
 
 // Reread lets the list be made anew.
@@ -206,17 +207,23 @@ func (l *List) Mark(ref lektordir.Ref, set, unset string) part.Effects {
 	return part.Effects{part.Change{Refs: []lektordir.Ref{ref}, Set: set, Unset: unset}}
 }
 
-// Unread returns the unread entries among the first n of the list, or the message that there are none.
-func (l *List) Unread(n int) (refs []lektordir.Ref, none part.Effects) {
+// OnUnread does something with the unread entries among the first n of the list, if there are any.
+func (l *List) OnUnread(n int, do func(refs []lektordir.Ref) part.Effects) part.Effects {
+	var refs []lektordir.Ref
 	for _, it := range l.Items[:n] {
 		if l.Marks.Unread(it.Entry) {
 			refs = append(refs, l.Marks.Now(it.Ref()))
 		}
 	}
+	return l.ifAny(refs, do)
+}
+
+// ifAny does something with unread entries, if there are any.
+func (l *List) ifAny(refs []lektordir.Ref, do func(refs []lektordir.Ref) part.Effects) part.Effects {
 	if len(refs) == 0 {
-		none = l.Say("these entries are read already")
+		return l.Say("these entries are read already")
 	}
-	return refs, none
+	return do(refs)
 }
 
 // markRead marks entries as read; they stay in the list.
@@ -238,14 +245,10 @@ func (l *List) confirmRead(refs []lektordir.Ref) part.Effects {
 
 // ReadAll marks the listed entries as read, those of several feeds if the user confirms.
 func (l *List) ReadAll(part.Given) part.Effects {
-	switch refs, none := l.Unread(len(l.Items)); {
-	case none != nil:
-		return none
-	case l.Spec.Of.Kind == tree.AllNode, l.Spec.Of.Kind == tree.FolderNode:
-		return l.confirmRead(refs)
-	default:
-		return l.markRead(refs)
+	if kind := l.Spec.Of.Kind; kind == tree.AllNode || kind == tree.FolderNode {
+		return l.OnUnread(len(l.Items), l.confirmRead)
 	}
+	return l.OnUnread(len(l.Items), l.markRead)
 }
 
 // ReadAbove marks the entries above the cursor as read.
@@ -253,29 +256,18 @@ func (l *List) ReadAbove(part.Given) part.Effects {
 	if l.At == 0 {
 		return l.Say("there are no entries above the cursor")
 	}
-	refs, none := l.Unread(l.At)
-	if none != nil {
-		return none
-	}
-	return l.markRead(refs)
+	return l.OnUnread(l.At, l.markRead)
 }
 
 // ReadNode marks the entries of the node as read, if the user confirms.
 func (l *List) ReadNode(part.Given) part.Effects {
-	if l.Spec.Of.Kind == tree.SavedNode { // only the list knows the entries
-		if !l.Complete {
-			return l.Incomplete()
-		}
-		refs, none := l.Unread(len(l.Items))
-		if none != nil {
-			return none
-		}
-		return l.confirmRead(refs)
+	switch {
+	case l.Spec.Of.Kind != tree.SavedNode:
+		return l.ifAny(l.Tree.Unread(), l.confirmRead)
+	case !l.Complete: // only the list knows the entries
+		return l.Incomplete()
 	}
-	if refs := l.Tree.Unread(); len(refs) > 0 {
-		return l.confirmRead(refs)
-	}
-	return l.Say("these entries are read already")
+	return l.OnUnread(len(l.Items), l.confirmRead)
 }
 
 // Incomplete is the message about a key that works on the list, if it is pressed too early.
@@ -284,16 +276,21 @@ func (l *List) Incomplete() part.Effects { return l.Say("the list is not complet
 // Pause is the least time between two messages about progress.
 const Pause = 100 * time.Millisecond
 
-// paced returns a function that reports whether progress is to be shown again.
-func paced() (due func() bool) {
+// progress returns a function that shows the progress of work in the background.
+func (l *List) progress() func(what string, done, total int) {
 	var last time.Time
-	return func() bool {
-		now := time.Now()
-		if now.Sub(last) <= Pause {
-			return false
+	return func(what string, done, total int) {
+		text := ""
+		if done < total {
+			if time.Since(last) <= Pause {
+				return
+			}
+			last, text = time.Now(), l.Trf("%s: %d of %d", l.Tr(what), done, total)
 		}
-		last = now
-		return true
+		l.Send(part.Then(func() part.Effects {
+			l.Dates.Progress = text
+			return nil
+		}))
 	}
 }
 
@@ -309,40 +306,22 @@ func (l *List) Begin() tea.Cmd {
 	}
 	w := Work{Spec: l.Spec, Disk: l.Disk, Snapshot: l.Tree.Snapshot, ReadHere: maps.Clone(l.ReadHere),
 		Old: l.Sorted}
-	due := paced()
-	w.progress = func(done, total int) {
-		if due() {
-			l.report(l.Trf("sorting by %s: %d of %d", w.By, done, total))
-		}
-		if done == total {
-			l.report("")
-		}
-	}
+	progress, what := l.progress(), l.Trf("sorting by %s", w.By)
+	w.progress = func(done, total int) { progress(what, done, total) }
 	return func() tea.Msg {
 		began := time.Now()
 		list, err := w.Make(ctx, func(found []*Item) {
-			l.Send(part.Then(func() part.Effects { return l.takePart(id, r, found) }))
+			l.Send(part.Then(func() part.Effects {
+				// Old rows of the same list stay until the search has found at least as many.
+				if l.Job.Awaits(id) && (!r.Again || l.Outdated() || len(found) >= len(l.Items)) {
+					l.takeProvisional(found)
+				}
+				return nil
+			}))
 		})
 		took := time.Since(began)
 		return part.Then(func() part.Effects { return l.takeList(id, list, took, err) })
 	}
-}
-
-// report shows the progress of work in the background.
-func (l *List) report(progress string) {
-	l.Send(part.Then(func() part.Effects {
-		l.Dates.Progress = progress
-		return nil
-	}))
-}
-
-// takePart shows what a search has found so far.
-func (l *List) takePart(id int, r *part.List, found []*Item) part.Effects {
-	// Old rows of the same list stay until the search has found at least as many.
-	if l.Job.Awaits(id) && (!r.Again || l.Outdated() || len(found) >= len(l.Items)) {
-		l.takeProvisional(found)
-	}
-	return nil
 }
 
 // takeList shows a complete list or its error, and moves to an unread entry if seek is set.
@@ -353,22 +332,21 @@ func (l *List) takeList(id int, list *SortedList, took time.Duration, err error)
 		return nil
 	}
 	l.Took = took
-	switch {
-	case list == nil:
-	case l.Job.Next == nil: // later scans saw no change of the list
-		l.Marks.Listed(l.Tree.Snapshot.Scan)
-	default:
-		l.Marks.Listed(list.snapshot.Scan)
-	}
-	if list != nil && list.snapshot.Partial {
-		l.takeProvisional(list.Items)
-		return nil
+	if list != nil {
+		seen := list.snapshot
+		if l.Job.Next == nil {
+			seen = l.Tree.Snapshot // later scans saw no change of the list
+		}
+		l.Marks.Listed(seen.Scan)
+		if list.snapshot.Partial {
+			l.takeProvisional(list.Items)
+			return nil
+		}
 	}
 	by := l.Seek
-	l.err, l.Complete, l.Seek = err, true, 0
+	l.err, l.Complete, l.Seek = err, l.Job.Next == nil, 0
 	if err != nil {
 		l.take(nil)
-		l.Complete = l.Job.Next == nil
 		return nil
 	}
 	l.take(list.Items)
@@ -383,7 +361,6 @@ func (l *List) takeList(id int, list *SortedList, took time.Duration, err error)
 		}
 		e = part.Effects{NextUnread{by}}
 	}
-	l.Complete = l.Job.Next == nil
 	if !list.Dated {
 		e = append(e, part.Run(l.learn(list.Items)))
 	}
@@ -401,12 +378,7 @@ func (l *List) learn(items []*Item) tea.Cmd {
 		for i, it := range items {
 			entries[i] = it.Entry
 		}
-		due := paced()
-		err := l.Disk.Learn(l.Ctx, entries, func(what string, done, total int) {
-			if due() {
-				l.report(l.Trf("%s: %d of %d", l.Tr(what), done, total))
-			}
-		})
+		err := l.Disk.Learn(l.Ctx, entries, l.progress())
 		return part.Then(func() part.Effects {
 			l.Dates = dateReading{}
 			if err != nil {
@@ -425,12 +397,10 @@ func (l *List) learn(items []*Item) tea.Cmd {
 func (l *List) take(items []*Item) {
 	lines, at := l.Pane()
 	var on catalog.Entry
-	stays := l.At >= 0 && l.At < len(l.Items)
+	stays := l.At >= 0 && l.At < len(l.Items) && !l.CursorToTop && (at || l.At > 0)
 	if stays {
 		on = l.Items[l.At].Entry
-	}
-	stays = stays && !l.CursorToTop && (at || l.At > 0)
-	if l.CursorToTop {
+	} else if l.CursorToTop {
 		l.At, l.Y, l.CursorToTop = 0, 0, false
 	}
 	l.Items, l.found = overlay(l.Marks, items), l.Spec.Query
@@ -458,12 +428,11 @@ func (l *List) takeProvisional(items []*Item) {
 // an entry rarely moves far.
 func find(items []*Item, near int, entry catalog.Entry) int {
 	near = max(0, min(near, len(items)-1))
-	for up, down := near, near+1; up >= 0 || down < len(items); up, down = up-1, down+1 {
-		if up >= 0 && up < len(items) && items[up].Same(entry) {
-			return up
-		}
-		if down < len(items) && items[down].Same(entry) {
-			return down
+	for by := range len(items) {
+		for _, i := range [...]int{near - by, near + by} {
+			if i >= 0 && i < len(items) && items[i].Same(entry) {
+				return i
+			}
 		}
 	}
 	return -1
@@ -478,12 +447,11 @@ func (l *List) ReadTitles() tea.Cmd {
 	lines, _ := l.Pane()
 	l.Y = cells.Window(l.Y, l.At, len(l.Items), lines)
 	var refs []lektordir.Ref
-	var keys []part.Key
 	for i := max(0, l.Y-lines); i < min(len(l.Items), l.Y+2*lines); i++ {
 		k := l.Items[i].ID()
 		if _, ok := l.Titles[k]; !ok {
 			l.Titles[k] = nil
-			refs, keys = append(refs, l.Items[i].Ref()), append(keys, k)
+			refs = append(refs, l.Items[i].Ref())
 		}
 	}
 	if len(refs) == 0 {
@@ -495,8 +463,8 @@ func (l *List) ReadTitles() tea.Cmd {
 			if len(l.Titles) > maxTitles {
 				clear(l.Titles)
 			}
-			for i, key := range keys {
-				l.Titles[key] = &titles[i]
+			for i, r := range refs {
+				l.Titles[part.KeyOf(r)] = &titles[i]
 			}
 			return nil
 		})

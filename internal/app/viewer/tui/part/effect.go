@@ -75,20 +75,14 @@ type (
 		Yes  func() Effects
 		Late bool // as of Ask
 	}
-	// Menu opens a menu, and CloseMenu closes it.
-	Menu      struct{ *Lines }
-	CloseMenu struct{}
+	// Menu opens a menu, or closes the one that is open if Lines is nil.
+	Menu struct{ *Lines }
 	// Task is work with progress in the last line. Do returns a message for the user.
 	Task struct {
 		Name   string
 		Do     func(ctx context.Context, progress func(string)) (done string, err error)
 		Finish bool                    // the reader does not end before it, but by ^C
 		Then   func(err error) Effects // called at its end; if nil, the message is shown
-	}
-	// ShowText opens a menu of a text, without a cursor.
-	ShowText struct {
-		Title string
-		Lines []string
 	}
 	// Exec runs a command on the terminal. If Wait is set, the user presses Enter after it.
 	Exec struct {
@@ -161,7 +155,7 @@ func OnOpen(do func(at int) Effects) func(keys.Call, int) (Effects, bool) {
 		if c.Action != "open" {
 			return nil, false
 		}
-		return append(Effects{CloseMenu{}}, do(at)...), true
+		return append(Effects{Menu{}}, do(at)...), true
 	}
 }
 

@@ -106,14 +106,8 @@ func (l *Line) edit(name, text string) {
 	case "<C-k>":
 		l.cut(l.At, len(l.Text))
 	case "<C-w>":
-		from := l.At
-		for from > 0 && unicode.IsSpace(l.Text[from-1]) {
-			from--
-		}
-		for from > 0 && !unicode.IsSpace(l.Text[from-1]) {
-			from--
-		}
-		l.cut(from, l.At)
+		before := strings.TrimRightFunc(string(l.Text[:l.At]), unicode.IsSpace)
+		l.cut(len([]rune(before[:strings.LastIndexFunc(before, unicode.IsSpace)+1])), l.At)
 	default:
 		l.insert(text)
 	}

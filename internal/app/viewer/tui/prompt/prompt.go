@@ -45,16 +45,16 @@ func (p *Prompt) Ask(a part.Ask) {
 	}
 }
 
-// Confirm asks a question, unless it is late and the user answers another. It reports whether it did.
-func (p *Prompt) Confirm(q part.Confirm) (asked bool, e part.Effects) {
-	if q.Late && p.Answers() {
-		return false, nil
+// Confirm asks a question, unless it is late and the user answers another.
+func (p *Prompt) Confirm(q part.Confirm) part.Effects {
+	switch {
+	case !q.Late:
+		p.Question = &q
+	case !p.Answers():
+		p.Question = &q
+		return p.Quiet() // it comes while the user may type
 	}
-	p.Question = &q
-	if q.Late {
-		e = p.Quiet() // it comes while the user may type
-	}
-	return true, e
+	return nil
 }
 
 // QuestionLine returns the question for the last line.
@@ -126,22 +126,10 @@ func (p *Prompt) Listen() { p.burst = nil }
 
 // moves returns the number of lines by which an action moves in a menu, 0 if it does not move.
 func moves(c keys.Call, lines, height int) int {
-	count := max(c.Count, 1)
-	switch c.Action {
-	case "down", "scroll-down":
-		return count
-	case "up", "scroll-up":
-		return -count
-	case "page-down", "forward", "half-down":
-		return height - 1
-	case "page-up", "half-up":
-		return 1 - height
-	case "top":
-		return -lines
-	case "bottom":
-		return lines
-	}
-	return 0
+	count, page := max(c.Count, 1), height-1
+	return map[string]int{"down": count, "scroll-down": count, "up": -count, "scroll-up": -count,
+		"page-down": page, "forward": page, "half-down": page, "page-up": -page, "half-up": -page,
+		"top": -lines, "bottom": lines}[c.Action]
 }
 
 // MenuKey does an action in the menu that is open. Actions that do not belong to the menu close it.

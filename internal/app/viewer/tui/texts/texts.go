@@ -2,6 +2,7 @@
 package texts
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"strings"
@@ -50,15 +51,10 @@ func New(getenv func(string) string) *Printer {
 
 // userLanguage returns the language of the environment, English if it names none.
 func userLanguage(getenv func(string) string) language.Tag {
-	for _, name := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
-		if locale := getenv(name); locale != "" {
-			locale, _, _ = strings.Cut(locale, ".")
-			locale, _, _ = strings.Cut(locale, "@")
-			if tag, err := language.Parse(locale); err == nil {
-				return tag
-			}
-			break
-		}
+	locale, _, _ := strings.Cut(cmp.Or(getenv("LC_ALL"), getenv("LC_MESSAGES"), getenv("LANG")), ".")
+	locale, _, _ = strings.Cut(locale, "@")
+	if tag, err := language.Parse(locale); err == nil {
+		return tag
 	}
 	return language.English
 }

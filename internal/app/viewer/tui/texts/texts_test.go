@@ -103,7 +103,7 @@ func verbsOf(format string) []string {
 }
 
 // computed are texts that are not literals where they are translated.
-var computed = []string{"All", "Flagged", "indexing", "reading dates", "enclosure", "picture", "fetching"}
+var computed = []string{"All", "Flagged", "indexing", "reading dates", "enclosure", "picture", "fetching", "there is nothing to take back"}
 
 // textsOfCode returns the texts in the code: the literals that are passed to say, tr, trf, ask,
 // confirm and errors.New, and those in the fields of menus, effects and actions. Errors in files

@@ -32,10 +32,12 @@ type (
 )
 
 // The first scan reads the feeds to which an entry was delivered last: about as many as it can in
-// firstWithin, and those of firstEntries at least. A later scan reads about scanEntries.
+// firstWithin, and those of firstEntries at least. The others are read after firstRest, so that nothing
+// delays the list of the first, with its dates and titles. A later scan reads about ScanEntries.
 const (
-	firstWithin  = 50 * time.Millisecond
+	firstWithin  = 20 * time.Millisecond
 	firstEntries = 2000
+	firstRest    = 100 * time.Millisecond
 	ScanEntries  = 5000
 )
 
@@ -142,7 +144,9 @@ func (t *Tree) take(s *Snapshot, r *ScanRequest, took time.Duration, err error) 
 	e = append(e, Shown{old == nil, old != nil && (old.Partial || t.changed(old, r.Feeds)), s.Scan})
 	switch {
 	case s.Partial && err == nil:
-		return append(e, part.Run(t.overview))
+		return append(e, part.Run(t.After(firstRest, part.Then(func() part.Effects {
+			return part.Effects{part.Run(t.overview)}
+		}))))
 	case !s.Partial && (old == nil || old.Partial):
 		return append(e, next, part.Run(t.Await))
 	}

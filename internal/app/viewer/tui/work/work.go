@@ -4,15 +4,11 @@ package work
 
 import (
 	"context"
-	"errors"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/lektordir"
 )
-
-// ErrNoCommand reports that there is no command to take back.
-var ErrNoCommand = errors.New("there is nothing to take back")
 
 // Disk is what work needs of the lektor-dir. Its methods may take long, and are called concurrently, but those that
 // change something one after the other.

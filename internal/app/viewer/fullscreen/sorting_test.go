@@ -48,7 +48,7 @@ func TestRemember(t *testing.T) {
 	if err := os.MkdirAll(l.dir.Join("etc/view"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(l.dir.Join(screenFile), []byte("note\nlayout=wide\n"), 0o666); err != nil {
+	if err := os.WriteFile(l.dir.Join(viewDir, screenFile), []byte("note\nlayout=wide\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range [][2]string{{"sort all", "title"}, {"sort folder a/b%3Dc", "-date"}, {"sort all", "-title"}, {"hide all", "yes"}, {"hide all", ""}} {
@@ -57,7 +57,7 @@ func TestRemember(t *testing.T) {
 		}
 	}
 	want := "note\nlayout=wide\nsort all=-title\nsort folder a/b%3Dc=-date\n"
-	if got, err := os.ReadFile(l.dir.Join(screenFile)); err != nil || string(got) != want {
+	if got, err := os.ReadFile(l.dir.Join(viewDir, screenFile)); err != nil || string(got) != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 	if v, err := l.settings(); err != nil || v.Get("sort folder a/b%3Dc") != "-date" {

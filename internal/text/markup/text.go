@@ -1,6 +1,10 @@
 package markup
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/lektordir/lektor/internal/text/textfile"
+)
 
 // MIME types of text.
 const (
@@ -43,17 +47,9 @@ func CleanLine(s string) string {
 	return strings.NewReplacer("\n", "", "\t", "").Replace(s)
 }
 
-// MediaType returns a media type without parameters, in lower case.
-func MediaType(s string) string {
-	if i := strings.IndexByte(s, ';'); i >= 0 {
-		s = s[:i]
-	}
-	return strings.ToLower(strings.TrimSpace(s))
-}
-
 // IsMarkup reports whether a media type is one of HTML or XML.
 func IsMarkup(contentType string) bool {
-	t := MediaType(contentType)
+	t := textfile.BaseType(contentType)
 	return strings.HasSuffix(t, "html") || strings.HasSuffix(t, "xml")
 }
 
