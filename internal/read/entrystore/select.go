@@ -79,16 +79,10 @@ func (t *Tally) Plus(o Tally) {
 
 // Wanted specifies the entries to find in a [View].
 type Wanted struct {
-	Query   *query.Query
+	Selection
 	Matcher *query.Matcher
 	Now     time.Time
-	// OnlyUnread and SkipTrashed exclude entries, and Withdrawn includes entries, in addition to the
-	// query.
-	OnlyUnread, SkipTrashed, Withdrawn bool
-	Folders                            func(feed string) []string // folders of a feed by its hash
-	// fields to return, besides those that the query needs
-	Want  lektordir.Fields
-	Links map[string]string // see [Selection]
+	Folders func(feed string) []string // folders of a feed by its hash
 	// Enough, if it is not nil, reports whether entries dated t or earlier can be skipped.
 	Enough func(time.Time) bool
 }
@@ -253,11 +247,12 @@ func (q *selectRun) end() ([]*Record, error) {
 	return q.found, nil
 }
 
-// onlyUnread, skipTrashed and withdrawn return the values of [Wanted]. A term about flags, trashed or
-// withdrawn entries in the query overrides the default.
-func (sel *Selection) onlyUnread() bool  { return !sel.All && !sel.Query.MentionsState() }
-func (sel *Selection) skipTrashed() bool { return !sel.Hidden && !sel.Query.MentionsTrash() }
-func (sel *Selection) withdrawn() bool   { return sel.Hidden || sel.Query.MentionsWithdrawn() }
+// OnlyUnread and SkipTrashed report whether read and trashed entries are excluded, and Withdrawn whether withdrawn ones
+// are included, in addition to the query. A term about flags, trashed or withdrawn entries in the query overrides the
+// default.
+func (sel *Selection) OnlyUnread() bool  { return !sel.All && !sel.Query.MentionsState() }
+func (sel *Selection) SkipTrashed() bool { return !sel.Hidden && !sel.Query.MentionsTrash() }
+func (sel *Selection) Withdrawn() bool   { return sel.Hidden || sel.Query.MentionsWithdrawn() }
 
 // find finds the entries of a selection in an index.
 func (s *Store) find(ctx context.Context, view View, sel Selection) ([]*Record, error) {
@@ -265,11 +260,7 @@ func (s *Store) find(ctx context.Context, view View, sel Selection) ([]*Record, 
 		s.Report(err)
 	}
 	q := s.selecting(ctx, sel)
-	w := Wanted{
-		Query: sel.Query, Matcher: q.matcher, Now: s.Now, OnlyUnread: sel.onlyUnread(),
-		SkipTrashed: sel.skipTrashed(), Withdrawn: sel.withdrawn(), Folders: s.Folders, Want: q.sel.Want,
-		Links: q.sel.Links,
-	}
+	w := Wanted{Selection: q.sel, Matcher: q.matcher, Now: s.Now, Folders: s.Folders}
 	if sel.Newest > 0 {
 		w.Enough = q.enough
 	}
@@ -286,11 +277,11 @@ func (s *Store) scan(ctx context.Context, sel Selection) ([]*Record, error) {
 	if sel.Query.MentionsRepeat() {
 		s.repeats(ctx)
 	}
-	onlyUnread := sel.onlyUnread()
+	onlyUnread := sel.OnlyUnread()
 	total := 0
 	var bad []error
-	for refs, err := range s.Dir.ListFeeds(ctx, lektordir.ListOptions{SkipTrashed: sel.skipTrashed(),
-		Withdrawn: sel.withdrawn(), Strict: sel.Strict}) {
+	for refs, err := range s.Dir.ListFeeds(ctx, lektordir.ListOptions{SkipTrashed: sel.SkipTrashed(),
+		Withdrawn: sel.Withdrawn(), Strict: sel.Strict}) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}

@@ -38,7 +38,7 @@ func TestReadMeanwhile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := entrystore.Wanted{Query: q, Matcher: q.Bind(time.Now()), Now: time.Now(), Want: lektordir.FieldAuthor, Folders: func(string) []string { return nil }}
+		w := entrystore.Wanted{Selection: entrystore.Selection{Query: q, All: true, Hidden: true, Want: lektordir.FieldAuthor}, Matcher: q.Bind(time.Now()), Now: time.Now(), Folders: func(string) []string { return nil }}
 		if err := v.Find(ctx, w, func(h entrystore.Hit) bool { authors = append(authors, h.Entry.Author); return true }); err != nil {
 			t.Fatal(err)
 		}

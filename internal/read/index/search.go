@@ -40,7 +40,8 @@ func (v *View) Complaints() []error { return v.s.complaints }
 // sets newest first, and now and then asks Enough whether the rest can be skipped. The error is the
 // context's, or one for [Index.Failed].
 func (v *View) Find(ctx context.Context, w entrystore.Wanted, yield func(entrystore.Hit) bool) error {
-	f := &search{View: v, ctx: ctx, w: w, yield: yield, asks: w.Query.AsksAbout() || w.Query.AsksNames()}
+	f := &search{View: v, ctx: ctx, w: w, yield: yield, asks: w.Query.AsksAbout() || w.Query.AsksNames(),
+		onlyUnread: w.OnlyUnread(), skipTrashed: w.SkipTrashed()}
 	f.run()
 	if v.s.c.err != nil {
 		return v.s.c.err
@@ -60,7 +61,8 @@ type search struct {
 	asks   bool           // the query asks about feeds
 	allows map[int64]bool // by id of a feed: the query may select entries of it; nil for all
 	// repeats holds the entries that are repeats; nil if the query does not mention them.
-	repeats idSet
+	repeats                 idSet
+	onlyUnread, skipTrashed bool // as of the selection
 }
 
 func (f *search) run() {
@@ -169,7 +171,7 @@ func (f *search) odd() {
 	for r.next() {
 		ids = append(ids, r.int(0))
 	}
-	if f.w.Withdrawn {
+	if f.w.Withdrawn() {
 		for r = f.s.c.query("SELECT id FROM entry INDEXED BY entry_withdrawn WHERE listed >= 3"); r.next(); {
 			ids = append(ids, r.int(0))
 		}
@@ -363,7 +365,7 @@ func (f *search) everything() {
 
 // walk scans entries in the order of their dates, the newest first.
 func (f *search) walk() {
-	if f.w.Query.Empty() && f.w.Enough == nil && !f.w.OnlyUnread {
+	if f.w.Query.Empty() && f.w.Enough == nil && !f.onlyUnread {
 		f.everything()
 		return
 	}
@@ -371,7 +373,7 @@ func (f *search) walk() {
 	switch {
 	case f.w.Query.OnlyRepeats():
 		from = "entry INDEXED BY entry_repeat WHERE repeat = 1"
-	case f.w.OnlyUnread || f.w.Query.OnlyUnread():
+	case f.onlyUnread || f.w.Query.OnlyUnread():
 		from = "entry INDEXED BY entry_unread WHERE listed = 1 AND unread = 1"
 	case f.w.Query.OnlyMarked():
 		from = "entry INDEXED BY entry_marked WHERE listed = 1 AND marked = 1"
@@ -432,7 +434,7 @@ func (f *search) dated(from string, future bool, args ...any) {
 
 // shows reports whether a list shows an entry with these flags.
 func (f *search) shows(ref lektordir.Ref) bool {
-	return (!f.w.OnlyUnread || ref.Unread()) && (!f.w.SkipTrashed || !ref.Trashed())
+	return (!f.onlyUnread || ref.Unread()) && (!f.skipTrashed || !ref.Trashed())
 }
 
 // knows returns a function that reports, from the index, whether an entry has a text.
