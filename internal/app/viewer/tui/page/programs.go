@@ -192,11 +192,7 @@ func (p *Programs) Pipe(g part.Given) part.Effects {
 
 // pipe runs a command on the terminal with an entry as its standard input.
 func (p *Programs) pipe(ref lektordir.Ref, form string, words []string) part.Effects {
-	return part.Background(func() part.Effects {
-		argv, env, err := p.Commands.Command(p.Ctx, ref, words)
-		if err != nil {
-			return p.Fail(err)
-		}
+	return p.command(part.Given{Ref: ref, Call: keys.Call{Words: words}}, func(argv, env []string) part.Effects {
 		text, err := p.Disk.Content(p.Ctx, ref, form)
 		if err != nil {
 			return p.Fail(err)

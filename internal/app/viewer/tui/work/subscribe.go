@@ -15,25 +15,18 @@ import (
 // addTask is the name of the task that subscribes to a feed.
 const addTask = "changing a subscription"
 
-// fetcherResult is the result of a run of lektor-fetch.
-type fetcherResult struct {
-	lines, messages []string
-	err             error // the messages if it failed, for the user
-}
-
-// run runs lektor-fetch.
-func (w *Work) fetcher(in string, args ...string) *fetcherResult {
-	r := &fetcherResult{}
-	r.messages, r.err = w.Disk.Fetcher(w.Ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
-	if r.err != nil && len(r.messages) > 0 {
-		r.err = errors.New(cells.Plain(strings.Join(r.messages, "; ")))
+// fetcher runs lektor-fetch. If it fails, the error has the messages.
+func (w *Work) fetcher(in string, args ...string) (lines, messages []string, err error) {
+	messages, err = w.Disk.Fetcher(w.Ctx, in, args, func(line string) { lines = append(lines, line) })
+	if err != nil && len(messages) > 0 {
+		err = errors.New(cells.Plain(strings.Join(messages, "; ")))
 	}
-	return r
+	return lines, messages, err
 }
 
 // after returns the rest of the lines of progress that begin with a word.
-func (r *fetcherResult) after(word string) (rest []string) {
-	for _, line := range r.lines {
+func after(word string, lines []string) (rest []string) {
+	for _, line := range lines {
 		if text, ok := strings.CutPrefix(line, word+"\t"); ok {
 			rest = append(rest, text)
 		}
@@ -45,10 +38,9 @@ func (r *fetcherResult) after(word string) (rest []string) {
 // fail, then is called with its lines.
 func (w *Work) queue(then func(lines []string) part.Effects, in string, args ...string) part.Effects {
 	var lines []string
-	w.Add(func() (Result, error) {
-		r := w.fetcher(in, args...)
-		lines = r.lines
-		return Result{Everything: true}, r.err
+	w.Add(func() (_ Result, err error) {
+		lines, _, err = w.fetcher(in, args...)
+		return Result{Everything: true}, err
 	}, func([]lektordir.Ref) part.Effects { return then(lines) })
 	return nil
 }
@@ -101,23 +93,24 @@ func (w *Work) askFolders(url string) part.Effects {
 // password. If a page links to several feeds, the user chooses one.
 func (w *Work) subscribe(url string, args []string) part.Effects {
 	// It waits for a server, and marks do not wait for it.
-	r, before := &fetcherResult{}, w.Earlier()
+	var lines, messages []string
+	before := w.Earlier()
 	return append(w.Say("looking for the feed"), part.Task{Name: addTask, Finish: true,
-		Do: func(context.Context, func(string)) (string, error) {
+		Do: func(context.Context, func(string)) (_ string, err error) {
 			before()
-			r = w.fetcher(url+"\n", args...)
-			return "", r.err
+			lines, messages, err = w.fetcher(url+"\n", args...)
+			return "", err
 		},
 		Then: func(err error) part.Effects {
 			e := part.Effects{part.Rescan{All: true}}
-			if feeds := r.after("feed"); err != nil && len(feeds) > 0 {
+			if feeds := after("feed", lines); err != nil && len(feeds) > 0 {
 				return append(e, w.choose(feeds, args)...)
 			}
 			if err != nil {
 				return append(e, w.Fail(err)...)
 			}
 			// Warnings, which may fill the line, come after it.
-			text := strings.Join(append(r.after("done"), r.messages...), "; ")
+			text := strings.Join(append(after("done", lines), messages...), "; ")
 			return append(e, part.Say{Text: cells.Plain(text)})
 		}})
 }
