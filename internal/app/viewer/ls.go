@@ -88,11 +88,8 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 	} else {
 		err = printList(ctx, v, list, &facts, o)
 	}
-	if r := facts.first; err == nil && r != nil {
-		// Older entries of the feed may be missing (RFC 5005, section 4.2).
-		if gap := r.Incomplete(); gap != "" {
-			s.Report.Info("%s is incomplete: %s", termsafe.Brief(r.Feed().Title()), gap)
-		}
+	if gap := facts.incomplete(); err == nil && gap != "" {
+		s.Report.Info("%s is incomplete: %s", termsafe.Brief(facts.first.Feed().Title()), gap)
 	}
 	return err
 }
@@ -118,6 +115,14 @@ func (o *overview) note(r *entrystore.Record) {
 		o.first = nil
 	}
 	o.flags = max(o.flags, len(status(r.Ref)))
+}
+
+// incomplete returns which older entries are missing (RFC 5005, section 4.2) if all are of one feed.
+func (o *overview) incomplete() string {
+	if o.first == nil {
+		return ""
+	}
+	return o.first.Incomplete()
 }
 
 // chunk is the number of entries that are read ahead of printing.
