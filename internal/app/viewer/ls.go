@@ -88,8 +88,11 @@ func List(ctx context.Context, o ListOptions, s *cmdline.Streams) error {
 	} else {
 		err = printList(ctx, v, list, &facts, o)
 	}
-	if err == nil {
-		reportIncomplete(v, &facts)
+	if r := facts.first; err == nil && r != nil {
+		// Older entries of the feed may be missing (RFC 5005, section 4.2).
+		if gap := r.Incomplete(); gap != "" {
+			s.Report.Info("%s is incomplete: %s", termsafe.Brief(r.Feed().Title()), gap)
+		}
 	}
 	return err
 }
@@ -138,16 +141,6 @@ func printRecords(ctx context.Context, v *session.Session, format string, list [
 		}
 	}
 	return v.Printer.Flush()
-}
-
-// reportIncomplete prints a note if all entries are of one feed, and older entries of this feed
-// are missing (RFC 5005, section 4.2).
-func reportIncomplete(v *session.Session, facts *overview) {
-	if r := facts.first; r != nil {
-		if gap := r.Incomplete(); gap != "" {
-			v.S.Report.Info("%s is incomplete: %s", termsafe.Brief(r.Feed().Title()), gap)
-		}
-	}
 }
 
 // printList prints the list for a person.

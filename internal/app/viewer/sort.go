@@ -63,46 +63,38 @@ func by[V cmp.Ordered](find func(*entrystore.Record) V) func(a, b *entrystore.Re
 
 // sortOrder parses a sort key. random returns random numbers, see [ListOptions].
 func sortOrder(name string, random func() uint64) (order, error) {
+	if random == nil {
+		random = rand.Uint64
+	}
+	const dated = lektordir.FieldPubDate
 	key, down := strings.CutPrefix(name, "-")
-	o := order{down: down}
-	switch key {
-	case "date":
-		o.fields, o.by = lektordir.FieldPubDate, func(a, b *entrystore.Record) int { return 0 }
-	case "delivered":
-		o.by = func(a, b *entrystore.Record) int {
+	o, ok := map[string]order{
+		"date": {fields: dated, by: func(a, b *entrystore.Record) int { return 0 }},
+		"delivered": {by: func(a, b *entrystore.Record) int {
 			return cmp.Or(a.Ref.Delivered().Compare(b.Ref.Delivered()), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
-		}
-	case "feed":
-		o.fields, o.newest = lektordir.FieldPubDate, true
-		o.by = by(func(r *entrystore.Record) string { return query.Fold(r.Feed().Title()) })
-	case "title":
-		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldTitle, true
-		o.by = by(func(r *entrystore.Record) string { return query.Fold(strings.TrimSpace(r.OwnTitle())) })
-	case "author":
-		o.fields, o.newest = lektordir.FieldPubDate|lektordir.FieldAuthor, true
-		o.by = by(func(r *entrystore.Record) string { return query.Fold(r.Author()) })
-	case "thread":
-		o.fields, o.thread = lektordir.FieldPubDate|lektordir.FieldInReplyTo, true
-	case "flags":
-		o.fields, o.newest = lektordir.FieldPubDate, true
-		o.by = by(func(r *entrystore.Record) string { return entrystore.FlagOrder(r.Ref) })
-	case "relevance":
-		o.fields, o.newest, o.best = lektordir.FieldPubDate|lektordir.FieldTitle|lektordir.FieldAuthor, true, true
-	case "random":
-		if random == nil {
-			random = rand.Uint64
-		}
-		o.best, o.by = true, by(func(*entrystore.Record) uint64 { return random() })
-	case "rank":
+		}},
+		"feed": {fields: dated, newest: true,
+			by: by(func(r *entrystore.Record) string { return query.Fold(r.Feed().Title()) })},
+		"title": {fields: dated | lektordir.FieldTitle, newest: true,
+			by: by(func(r *entrystore.Record) string { return query.Fold(strings.TrimSpace(r.OwnTitle())) })},
+		"author": {fields: dated | lektordir.FieldAuthor, newest: true,
+			by: by(func(r *entrystore.Record) string { return query.Fold(r.Author()) })},
+		"thread": {fields: dated | lektordir.FieldInReplyTo, thread: true},
+		"flags": {fields: dated, newest: true,
+			by: by(func(r *entrystore.Record) string { return entrystore.FlagOrder(r.Ref) })},
+		"relevance": {fields: dated | lektordir.FieldTitle | lektordir.FieldAuthor, newest: true, best: true},
+		"random":    {best: true, by: by(func(*entrystore.Record) uint64 { return random() })},
 		// Entries without a rank, see RFC 5005, section 2, come last.
-		o.fields, o.newest = lektordir.FieldPubDate, true
-		o.by = by(func(r *entrystore.Record) int { return cmp.Or(r.Rank(), math.MaxInt) })
-	default:
+		"rank": {fields: dated, newest: true,
+			by: by(func(r *entrystore.Record) int { return cmp.Or(r.Rank(), math.MaxInt) })},
+	}[key]
+	if !ok {
 		return o, &cmdline.UsageError{
 			Message: fmt.Sprintf("--sort %s: there is no such key", name),
 			Hint:    "keys are " + strings.Join(Sorts, ", ") + "; put - in front for the reverse order",
 		}
 	}
+	o.down = down
 	return o, nil
 }
 

@@ -618,11 +618,7 @@ func digestID(feedID, id string) string {
 // text. Otherwise it parses lines.
 func personsOf(e *lektordir.Entry, role string, lines ...string) []feedconv.Person {
 	list := inRole(e, role)
-	var text []string
-	for _, p := range list {
-		text = append(text, p.String())
-	}
-	if len(list) > 0 && strings.Join(text, ", ") == strings.Join(lines, ", ") {
+	if len(list) > 0 && strings.Join(people(list), ", ") == strings.Join(lines, ", ") {
 		return list
 	}
 	list = nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 
@@ -66,32 +65,6 @@ func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, t
 	}
 	path = cmp.Or(path, one.final())
 	return path, d.whole(dir, r, all)
-}
-
-// whole sets the flag of an entry and forgets its downloads, if all of them are complete.
-func (d *saver) whole(dir string, r *entrystore.Record, all []file) error {
-	var downloads []*saving
-	for _, e := range all {
-		s := newSaving(dir, r, e)
-		if err := s.read(); err != nil {
-			return err
-		}
-		part, err := os.Lstat(s.path + ".part")
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if !s.inPlace(part) {
-			return nil
-		}
-		downloads = append(downloads, s)
-	}
-	if _, err := d.mover.SetFlags(r.Ref, savedFlag, ""); err != nil && !undo.Removed(err) {
-		return err
-	}
-	for _, s := range downloads {
-		s.forget()
-	}
-	return nil
 }
 
 // counter is a writer that reports how far a file has come.

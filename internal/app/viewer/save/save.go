@@ -196,27 +196,9 @@ func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Pr
 		return err
 	}
 	d.sweep(dir)
-	complete := true
-	var downloads []*saving
-	defer func() {
-		for _, s := range downloads {
-			s.close()
-		}
-	}()
 	for _, e := range list {
-		s, err := d.begin(dir, r, e)
-		if err == nil {
-			downloads = append(downloads, s)
-			err = d.save(ctx, s, r, e)
-		}
-		if bar.Add(1); err == nil {
-			continue
-		}
-		if s != nil {
-			err = d.missed(s, err)
-			s.drop()
-		}
-		complete = complete && e.beside && s != nil && s.failures >= maxFailures
+		err := d.save(ctx, dir, r, e)
+		bar.Add(1)
 		switch {
 		case err == nil: // not asked for in this run, or no more
 		case ctx.Err() != nil:
@@ -233,14 +215,31 @@ func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Pr
 			d.S.Report.Print(saveError(err))
 		}
 	}
-	if !complete {
-		return nil
+	if err := d.whole(dir, r, list); err != nil {
+		d.mover.Failed(err)
 	}
-	if _, err := d.mover.SetFlags(r.Ref, savedFlag, ""); err != nil {
-		if !undo.Removed(err) {
-			d.mover.Failed(err)
+	return nil
+}
+
+// whole sets the flag of an entry and forgets its downloads, if all of them are complete.
+func (d *saver) whole(dir string, r *entrystore.Record, all []file) error {
+	var downloads []*saving
+	for _, e := range all {
+		s := newSaving(dir, r, e)
+		if err := s.read(); err != nil {
+			return err
+		}
+		part, err := os.Lstat(s.path + ".part")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if !s.inPlace(part) && (!e.beside || s.failures < maxFailures) {
 			return nil
 		}
+		downloads = append(downloads, s)
+	}
+	if _, err := d.mover.SetFlags(r.Ref, savedFlag, ""); err != nil && !undo.Removed(err) {
+		return err
 	}
 	for _, s := range downloads {
 		s.forget()
@@ -396,10 +395,19 @@ func (s *saving) forget() {
 }
 
 // save completes a download, and prints the path of the file if it was not there already.
-func (d *saver) save(ctx context.Context, s *saving, r *entrystore.Record, e file) error {
+func (d *saver) save(ctx context.Context, dir string, r *entrystore.Record, e file) error {
+	s, err := d.begin(dir, r, e)
+	if err != nil {
+		return err
+	}
+	defer s.close()
 	path, err := d.complete(ctx, s, r, e)
 	if err == nil && path != "" {
 		_, err = fmt.Fprintln(d.S.Out, path)
+	}
+	if err != nil {
+		err = d.missed(s, err)
+		s.drop()
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,42 +112,30 @@ func (v *Session) Current() string {
 	return ""
 }
 
-// entryRange is a range of numbers of the last list. The constant last stands for "$" and for a
-// missing end.
-type entryRange struct{ from, to int }
-
-const last = -1
-
-// parseRange parses 3, 2-5, 3-, -5, $ and 3-$. It reports false for other text, which is a name.
-func parseRange(s string) (entryRange, bool) {
-	end := func(s string, empty int) (int, bool) {
+// parseRange parses a range of numbers of a list of some size: 3, 2-5, 3-, -5, $ and 3-$. It reports false for other
+// text, which is a name.
+func parseRange(s string, size int) (from, to int, ok bool) {
+	ok = s != "" && s != "-"
+	end := func(s string, empty int) int {
 		switch {
 		case s == "":
-			return empty, true
+			return empty
 		case s == "$":
-			return last, true
-		case strings.Trim(s, "0123456789") != "":
-			return 0, false
+			return size
 		}
+		ok = ok && strings.Trim(s, "0123456789") == ""
 		n, err := strconv.Atoi(s)
 		if err != nil {
 			n = 1 << 30 // too large, so that the error says so
 		}
-		return n, true
-	}
-	if s == "" || s == "-" {
-		return entryRange{}, false
+		return n
 	}
 	a, b, dash := strings.Cut(s, "-")
-	from, ok := end(a, 1)
-	if !ok {
-		return entryRange{}, false
+	from = end(a, 1)
+	if to = from; dash {
+		to = end(b, size)
 	}
-	if !dash {
-		return entryRange{from, from}, true
-	}
-	to, ok := end(b, last)
-	return entryRange{from, to}, ok
+	return from, to, ok
 }
 
 // Names are the entries that the user named.
@@ -177,7 +166,7 @@ func (v *Session) resolved(n Names) iter.Seq2[lektordir.Ref, error] {
 	return func(yield func(lektordir.Ref, error) bool) {
 		list := sync.OnceValues(v.LastList)
 		for name, err := range cmdline.ReadArgs(n.Args, v.S.In, n.Nul) {
-			rg, isNumber := parseRange(name)
+			_, _, isNumber := parseRange(name, 0)
 			switch {
 			case err != nil:
 			case name == ".":
@@ -186,12 +175,10 @@ func (v *Session) resolved(n Names) iter.Seq2[lektordir.Ref, error] {
 						"\".\" is the entry that show or next showed last")
 				}
 			case isNumber:
-				var paths []string
-				if paths, err = list(); err == nil {
-					rg, err = rg.in(name, paths)
-				}
-				if err == nil {
-					for n := rg.from; n <= rg.to; n++ {
+				paths, failed := list()
+				from, to, _ := parseRange(name, len(paths))
+				if err = cmp.Or(failed, checkRange(name, from, to, paths)); err == nil {
+					for n := from; n <= to; n++ {
 						if !yield(v.Resolve(paths[n-1], n)) {
 							return
 						}
@@ -213,28 +200,21 @@ func (v *Session) resolved(n Names) iter.Seq2[lektordir.Ref, error] {
 	}
 }
 
-// in resolves last in a range, and checks the range against a list. name is for errors.
-func (rg entryRange) in(name string, list []string) (entryRange, error) {
-	if list == nil {
-		return rg, cmdline.Hint(fmt.Errorf("%s: there is no list that this number refers to", name),
-			"make one with lektor-view ls")
-	}
+// checkRange returns an error if a list lacks a range. name is for errors.
+func checkRange(name string, from, to int, list []string) error {
 	size := len(list)
-	if size == 0 {
-		return rg, cmdline.Hint(fmt.Errorf("%s: the last list is empty", name),
+	switch {
+	case list == nil:
+		return cmdline.Hint(fmt.Errorf("%s: there is no list that this number refers to", name),
+			"make one with lektor-view ls")
+	case size == 0:
+		return cmdline.Hint(fmt.Errorf("%s: the last list is empty", name),
 			"list read entries too with lektor-view ls -a")
+	case min(from, to) < 1 || max(from, to) > size:
+		return cmdline.Hint(fmt.Errorf("%s: the last list goes from 1 to %d", name, size),
+			"numbers are those of the last lektor-view ls")
+	case from > to:
+		return cmdline.Hint(fmt.Errorf("%s: the range is empty", name), "write %d-%d", to, from)
 	}
-	for _, end := range []*int{&rg.from, &rg.to} {
-		if *end == last {
-			*end = size
-		}
-		if *end < 1 || *end > size {
-			return rg, cmdline.Hint(fmt.Errorf("%s: the last list goes from 1 to %d", name, size),
-				"numbers are those of the last lektor-view ls")
-		}
-	}
-	if rg.from > rg.to {
-		return rg, cmdline.Hint(fmt.Errorf("%s: the range is empty", name), "write %d-%d", rg.to, rg.from)
-	}
-	return rg, nil
+	return nil
 }

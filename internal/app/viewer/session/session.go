@@ -59,25 +59,14 @@ func (c Common) Open(words []string, format cmdline.PrinterOptions, s *cmdline.S
 	return v, err
 }
 
-// Terminal returns a name of the terminal of this process: the device number of the first standard
+// Terminal returns a name of the terminal of this process: the device number, in hexadecimal, of the first standard
 // stream that is a terminal, or "none".
 func Terminal() string {
 	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
-		if name := terminalOf(f); name != "" {
-			return name
+		var st unix.Stat_t
+		if term.IsTerminal(int(f.Fd())) && unix.Fstat(int(f.Fd()), &st) == nil {
+			return strconv.FormatUint(uint64(st.Rdev), 16)
 		}
 	}
 	return "none"
-}
-
-// terminalOf returns the device number of a terminal in hexadecimal, "" if the file is not one.
-func terminalOf(f *os.File) string {
-	if !term.IsTerminal(int(f.Fd())) {
-		return ""
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return ""
-	}
-	return strconv.FormatUint(uint64(st.Rdev), 16)
 }

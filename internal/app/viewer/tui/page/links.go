@@ -13,18 +13,21 @@ import (
 )
 
 // link is a line of the list of links.
-type link struct{ kind, url string }
+type link struct {
+	kind, url string
+	number    int // among those of its kind, from 1
+}
 
 // all returns the links of an entry, then its enclosures and its pictures.
 func (e *Entry) all() (list []link) {
-	for _, of := range []struct {
-		kind string
-		urls []string
-	}{{"link", e.Links}, {"enclosure", e.Enclosures}, {"picture", e.Pictures}} {
-		for _, url := range of.urls {
-			list = append(list, link{of.kind, url})
+	add := func(kind string, urls []string) {
+		for i, url := range urls {
+			list = append(list, link{kind, url, i + 1})
 		}
 	}
+	add("link", e.Links)
+	add("enclosure", e.Enclosures)
+	add("picture", e.Pictures)
 	return list
 }
 
@@ -37,12 +40,8 @@ func (p *Page) ListLinks(part.Given) part.Effects {
 	ref := p.Ref
 	n := &part.Lines{Title: "links", Hint: p.Trf("%s opens, y copies the URL, %s downloads", p.KeyOf("open"),
 		p.KeyOf("download")), Wrap: true, Keys: map[string]string{"y": "yank", "w": "download", "D": "download"}}
-	number := 0
-	for i, l := range list {
-		if number++; i > 0 && list[i-1].kind != l.kind {
-			number = 1
-		}
-		text := fmt.Sprintf("%3d ", number)
+	for _, l := range list {
+		text := fmt.Sprintf("%3d ", l.number)
 		if l.kind != "link" {
 			text += p.Tr(l.kind) + " "
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"image/color"
 	_ "image/gif" // decoders for encode
 	_ "image/jpeg"
 	_ "image/png"
@@ -183,7 +184,7 @@ func shrink(img image.Image, width, height int) image.Image {
 	if th > height {
 		tw, th = max(1, w*height/h), height
 	}
-	to := image.NewNRGBA(image.Rect(0, 0, tw, th))
+	to := image.NewRGBA(image.Rect(0, 0, tw, th))
 	for y := range th {
 		y0, y1 := y*h/th, max((y+1)*h/th, y*h/th+1)
 		for x := range tw {
@@ -198,14 +199,9 @@ func shrink(img image.Image, width, height int) image.Image {
 					sum[3] += uint64(a)
 				}
 			}
-			i := to.PixOffset(x, y)
 			n := uint64((y1 - y0) * (x1 - x0))
-			if alpha := sum[3] / n; alpha > 0 {
-				for c := range 3 {
-					to.Pix[i+c] = uint8(min(sum[c]/n*0xffff/alpha, 0xffff) >> 8)
-				}
-				to.Pix[i+3] = uint8(alpha >> 8)
-			}
+			to.SetRGBA64(x, y, color.RGBA64{R: uint16(sum[0] / n), G: uint16(sum[1] / n), B: uint16(sum[2] / n),
+				A: uint16(sum[3] / n)})
 		}
 	}
 	return to

@@ -147,8 +147,6 @@ func NewSnapshot(names *catalog.Snapshot, saved []Saved) *Snapshot {
 	return s
 }
 
-func (q Saved) equal(o Saved) bool { return q.Name == o.Name && q.Text == o.Text }
-
 // setSites sets Site of feeds with equal titles: the host of the id, or the id without its scheme
 // if the hosts are equal too.
 func (s *Snapshot) setSites() {

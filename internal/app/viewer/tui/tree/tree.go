@@ -209,7 +209,8 @@ func (t *Tree) Unread() (refs []lektordir.Ref) {
 // that the user has changed: a change that failed, or was undone, shows its entries again.
 func (t *Tree) changed(earlier *Snapshot, touched map[string]bool) bool {
 	s, of := t.Snapshot, t.of
-	if touched[""] || of.Kind == SavedNode && !slices.EqualFunc(s.saved, earlier.saved, Saved.equal) {
+	same := func(a, b Saved) bool { return a.Name == b.Name && a.Text == b.Text }
+	if touched[""] || of.Kind == SavedNode && !slices.EqualFunc(s.saved, earlier.saved, same) {
 		return true
 	}
 	has := func(hash string) bool {

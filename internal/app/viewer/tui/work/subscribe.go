@@ -12,13 +12,6 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// subscriptions are changed by lektor-fetch.
-type subscriptions struct {
-	*Env
-	work         *Work
-	fetcher, dir string // the paths of lektor-fetch and of the lektor-dir
-}
-
 // addTask is the name of the task that subscribes to a feed.
 const addTask = "changing a subscription"
 
@@ -29,9 +22,9 @@ type fetcherResult struct {
 }
 
 // run runs lektor-fetch.
-func (s *subscriptions) run(in string, args ...string) *fetcherResult {
+func (w *Work) fetcher(in string, args ...string) *fetcherResult {
 	r := &fetcherResult{}
-	r.messages, r.err = s.Disk.Fetcher(s.Ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
+	r.messages, r.err = w.Disk.Fetcher(w.Ctx, in, args, func(line string) { r.lines = append(r.lines, line) })
 	if r.err != nil && len(r.messages) > 0 {
 		r.err = errors.New(cells.Plain(strings.Join(r.messages, "; ")))
 	}
@@ -50,10 +43,10 @@ func (r *fetcherResult) after(word string) (rest []string) {
 
 // queue queues a run of lektor-fetch that reads a subscription, or changes it, which undo takes back. If it does not
 // fail, then is called with its lines.
-func (s *subscriptions) queue(then func(lines []string) part.Effects, in string, args ...string) part.Effects {
+func (w *Work) queue(then func(lines []string) part.Effects, in string, args ...string) part.Effects {
 	var lines []string
-	s.work.Add(func() (Result, error) {
-		r := s.run(in, args...)
+	w.Add(func() (Result, error) {
+		r := w.fetcher(in, args...)
 		lines = r.lines
 		return Result{Everything: true}, r.err
 	}, func([]lektordir.Ref) part.Effects { return then(lines) })
@@ -84,13 +77,13 @@ func JoinWords(words []string) string {
 // Subscribe asks for a URL and for folders, and subscribes to the feed.
 func (w *Work) Subscribe(g part.Given) part.Effects {
 	if len(g.Words) > 0 {
-		return w.feeds.askFolders(g.Words[0])
+		return w.askFolders(g.Words[0])
 	}
-	return part.Effects{part.Ask{Label: "subscribe to the URL: ", Then: w.feeds.askFolders}}
+	return part.Effects{part.Ask{Label: "subscribe to the URL: ", Then: w.askFolders}}
 }
 
 // askFolders asks for the folders of a new feed, and subscribes to it.
-func (s *subscriptions) askFolders(url string) part.Effects {
+func (w *Work) askFolders(url string) part.Effects {
 	if url = strings.TrimSpace(url); url == "" {
 		return nil
 	}
@@ -100,28 +93,28 @@ func (s *subscriptions) askFolders(url string) part.Effects {
 			for _, folder := range splitWords(text) {
 				args = append(args, "--category="+folder)
 			}
-			return s.add(url, append(args, "-"))
+			return w.subscribe(url, append(args, "-"))
 		}}}
 }
 
-// add runs lektor-fetch add, with the URL on its standard input, since it may have a
+// subscribe runs lektor-fetch add, with the URL on its standard input, since it may have a
 // password. If a page links to several feeds, the user chooses one.
-func (s *subscriptions) add(url string, args []string) part.Effects {
+func (w *Work) subscribe(url string, args []string) part.Effects {
 	// It waits for a server, and marks do not wait for it.
-	r, before := &fetcherResult{}, s.work.Earlier()
-	return append(s.Say("looking for the feed"), part.Task{Name: addTask, Finish: true,
+	r, before := &fetcherResult{}, w.Earlier()
+	return append(w.Say("looking for the feed"), part.Task{Name: addTask, Finish: true,
 		Do: func(context.Context, func(string)) (string, error) {
 			before()
-			r = s.run(url+"\n", args...)
+			r = w.fetcher(url+"\n", args...)
 			return "", r.err
 		},
 		Then: func(err error) part.Effects {
 			e := part.Effects{part.Rescan{All: true}}
 			if feeds := r.after("feed"); err != nil && len(feeds) > 0 {
-				return append(e, s.choose(feeds, args)...)
+				return append(e, w.choose(feeds, args)...)
 			}
 			if err != nil {
-				return append(e, s.Fail(err)...)
+				return append(e, w.Fail(err)...)
 			}
 			// Warnings, which may fill the line, come after it.
 			text := strings.Join(append(r.after("done"), r.messages...), "; ")
@@ -130,15 +123,15 @@ func (s *subscriptions) add(url string, args []string) part.Effects {
 }
 
 // choose shows a menu of the feeds of a page, each a URL, a tab and a title, and subscribes to the chosen one.
-func (s *subscriptions) choose(feeds, args []string) part.Effects {
-	n := &part.Lines{Title: "the page has several feeds", Hint: s.Trf("%s subscribes", s.KeyOf("open"))}
+func (w *Work) choose(feeds, args []string) part.Effects {
+	n := &part.Lines{Title: "the page has several feeds", Hint: w.Trf("%s subscribes", w.KeyOf("open"))}
 	for _, feed := range feeds {
 		url, title, _ := strings.Cut(feed, "\t")
 		n.Text = append(n.Text, cells.Plain(strings.TrimSpace(url+"  "+title)))
 	}
 	n.Choose = part.OnOpen(func(at int) part.Effects {
 		url, _, _ := strings.Cut(feeds[at], "\t")
-		return s.add(url, args)
+		return w.subscribe(url, args)
 	})
 	return part.Effects{part.Menu{Lines: n}}
 }
@@ -161,20 +154,20 @@ var feedSettings = []struct{ key, label string }{
 
 // EditFeed shows a menu of the settings of the chosen feed.
 func (w *Work) EditFeed(g part.Given) part.Effects {
-	return w.feeds.queue(func(lines []string) part.Effects { return w.feeds.settings(g.Feed, lines).show() }, "",
+	return w.queue(func(lines []string) part.Effects { return w.settings(g.Feed, lines).show() }, "",
 		"set", "--raw", g.Feed)
 }
 
 // feedMenu is the menu of the settings of a feed.
 type feedMenu struct {
-	*subscriptions
+	*Work
 	hash   string
 	values map[string][]string
 }
 
 // settings returns the settings of a feed from the lines that lektor-fetch set prints.
-func (s *subscriptions) settings(hash string, lines []string) *feedMenu {
-	f := &feedMenu{s, hash, map[string][]string{}}
+func (w *Work) settings(hash string, lines []string) *feedMenu {
+	f := &feedMenu{w, hash, map[string][]string{}}
 	for _, line := range lines {
 		key, value, _ := strings.Cut(line, "\t")
 		f.values[key] = append(f.values[key], value)
@@ -257,7 +250,7 @@ func saying(done string) func([]string) part.Effects {
 
 // EditFeeds opens the list of subscriptions in the user's editor, on the terminal.
 func (w *Work) EditFeeds(part.Given) part.Effects {
-	cmd := exec.Command(w.feeds.fetcher, "--dir", w.feeds.dir, "edit")
+	cmd := exec.Command(w.o.Fetcher, "--dir", w.o.Dir, "edit")
 	return part.Effects{part.Exec{Cmd: cmd, Name: "lektor-fetch edit", Wait: true, Then: func(err error) part.Effects {
 		e := part.Effects{part.Rescan{All: true}}
 		if err != nil {

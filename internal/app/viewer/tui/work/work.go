@@ -46,7 +46,7 @@ type Work struct {
 	Tasks     Tasks
 	Downloads Downloads
 	Fetching  Fetching
-	feeds     subscriptions
+	o         Options
 }
 
 // Options are the options of [New].
@@ -58,10 +58,9 @@ type Options struct {
 
 // New returns work of which nothing has begun.
 func New(env *Env, o Options) *Work {
-	w := &Work{Env: env, Queue: Queue{Env: env}, Tasks: Tasks{Env: env}}
+	w := &Work{Env: env, Queue: Queue{Env: env}, Tasks: Tasks{Env: env}, o: o}
 	w.Downloads = Downloads{Env: env, tasks: &w.Tasks, screen: o.Screen}
 	w.Fetching = Fetching{Env: env, tasks: &w.Tasks, screen: o.Screen}
-	w.feeds = subscriptions{Env: env, work: w, fetcher: o.Fetcher, dir: o.Dir}
 	return w
 }
 
