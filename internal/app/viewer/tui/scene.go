@@ -54,7 +54,11 @@ func (m *model) scene() *scene {
 		s.question = m.prompt.QuestionLine()
 	}
 	if n := s.menu; n != nil {
-		if n.Refresh(); n.Choose != nil {
+		if n.Live != nil {
+			n.Text = n.Live()
+			n.At = max(0, min(n.At, len(n.Text)-1))
+		}
+		if n.Choose != nil {
 			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.lines())
 		}
 	}
