@@ -1,5 +1,5 @@
 // Package work does what the user has requested of the lektor-dir: changes, in the order of the keys, and tasks beside
-// them. It does not end with the screen, see [Rest].
+// them. It does not end with the screen, see [Work.Drain].
 package work
 
 import (
