@@ -235,8 +235,8 @@ const dateWidth = len("Mon 10:05")
 
 // pageLines returns the title and the lines of the open entry.
 func (p *painter) pageLines(width, height int) (string, []string) {
-	r := p.page
-	title := " " + strings.TrimLeft(p.flags+" ", " ") + p.title
+	r := &p.page
+	title := " " + strings.TrimLeft(r.flags+" ", " ") + r.title
 	switch {
 	case r.Err != nil:
 		return title, p.message(r.Err.Error(), cells.BadText, width, height)

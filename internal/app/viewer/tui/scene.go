@@ -23,9 +23,7 @@ type scene struct {
 	layout
 	feeds    tree.Scene
 	list     list.Scene
-	page     *page.Page
-	flags    string       // of the open entry, as letters
-	title    string       // of the open entry
+	page     pageScene
 	prompt   *prompt.Line // nil if the user types none
 	menu     *part.Lines  // nil if none is open
 	pictures *page.Pictures
@@ -37,6 +35,12 @@ type scene struct {
 	progress string // of work in the background
 	place    string // where the user is
 	help     string // the key of help
+}
+
+// pageScene is the third pane.
+type pageScene struct {
+	*page.Page
+	flags, title string
 }
 
 // scene returns what is shown.
@@ -64,7 +68,7 @@ func (m *model) scene() *scene {
 		m.o.NoFetcher == nil {
 		s.list.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}
-	s.page, s.flags, s.title = &b.page, flagLetters(b.marks.Now(b.page.Ref)), cmp.Or(b.list.Title(b.page.Key), "…")
+	s.page = pageScene{&b.page, flagLetters(b.marks.Now(b.page.Ref)), cmp.Or(b.list.Title(b.page.Key), "…")}
 	s.place = m.place(s)
 	return s
 }
@@ -133,8 +137,8 @@ func listed(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ", ")
 }
 
-// pane returns the name of the pane that has the focus.
-func (s *scene) pane() string {
+// title returns the name of the pane that has the focus.
+func (s *scene) title() string {
 	switch {
 	case s.focus == keys.FeedsPane:
 		return s.Tr("feeds")

@@ -229,11 +229,11 @@ func (v *voice) where(scene *scene) bool {
 		return false
 	}
 	if here != s.place {
-		v.line(scene.pane())
+		v.line(scene.title())
 		s.place, s.line = here, ""
 	}
 	if pane == keys.PagePane {
-		v.page(scene.page, scene.lines())
+		v.page(&scene.page, scene.lines())
 	} else if at.line != s.line {
 		v.line(at.String())
 		s.line = at.line
@@ -242,7 +242,7 @@ func (v *voice) where(scene *scene) bool {
 }
 
 // page says the lines of the open entry that became visible, or the line of a match.
-func (v *voice) page(p *page.Page, height int) {
+func (v *voice) page(p *pageScene, height int) {
 	s := &v.said
 	switch {
 	case p.Err != nil:
