@@ -85,17 +85,17 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 	v.news.count(s.snapshot)
 	if !v.said.began {
 		v.said.began = true
-		v.line(s.help)
+		v.line(s.last.help)
 	}
 	_, late := msg.(voiceMsg)
 	rest := v.all(s, key)
 	if late {
 		v.waits = false
-		if !v.pressed && s.prompt == nil && s.question == "" && s.menu == nil {
+		if !v.pressed && s.prompt == nil && s.last.question == "" && s.menu == nil {
 			if rest {
 				v.line(s.Tr("reading…"))
 			}
-			v.change(&v.said.progress, s.progress)
+			v.change(&v.said.progress, s.last.progress)
 			if n := v.news.settled(); n > 0 {
 				v.line(s.Trf("%d new entries", n))
 			}
@@ -103,7 +103,7 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 		}
 	}
 	v.flush()
-	if v.waits || !rest && v.news.n == 0 && s.progress == v.said.progress {
+	if v.waits || !rest && v.news.n == 0 && s.last.progress == v.said.progress {
 		return nil
 	}
 	v.waits, v.pressed = true, false
@@ -149,12 +149,12 @@ func (v *voice) all(s *scene, key bool) (reading bool) {
 	if v.typed.echo(s.prompt, &v.text); s.prompt != nil {
 		return false
 	}
-	if s.question != "" {
-		v.change(&v.said.keys, s.question)
+	if s.last.question != "" {
+		v.change(&v.said.keys, s.last.question)
 		return false
 	}
-	v.change(&v.said.status, s.status.Text)
-	v.change(&v.said.keys, s.typed)
+	v.change(&v.said.status, s.last.status.Text)
+	v.change(&v.said.keys, s.last.typed)
 	if s.menu != nil {
 		v.menu(s, key)
 		return false
