@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
@@ -194,12 +193,11 @@ func (b *browser) back(part.Given) part.Effects {
 
 // nextPane moves the focus n panes to the right.
 func (b *browser) nextPane(n int) part.Effects {
-	panes := []keys.Pane{keys.FeedsPane, keys.ListPane}
+	panes := 2
 	if b.page.Open() {
-		panes = append(panes, keys.PagePane)
+		panes = 3
 	}
-	at := slices.Index(panes, b.focus)
-	b.focus = panes[cells.Wrap(at+n, len(panes))]
+	b.focus = keys.Pane(cells.Wrap(int(b.focus)+n, panes))
 	return nil
 }
 

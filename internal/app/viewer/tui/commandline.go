@@ -11,7 +11,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/terminal"
@@ -30,12 +29,10 @@ type Commands interface {
 // commandLine does actions and commands that the user types.
 type commandLine struct {
 	*part.Env
-	o        *Options
-	browser  *browser
-	commands page.Commands
-	queue    *work.Queue
-	prompt   *prompt.Prompt
-	with     func(n need, c keys.Call, do does) part.Effects // does an action with what it needs
+	o       *Options
+	browser *browser
+	prompt  *prompt.Prompt
+	with    func(n need, c keys.Call, do does) part.Effects // does an action with what it needs
 }
 
 // ask shows the command line.
@@ -135,7 +132,7 @@ func (l *commandLine) command(words []string, err error, rest func() part.Effect
 	}
 	e := l.with(needs, keys.Call{}, func(g part.Given) part.Effects {
 		refused = false
-		before := l.queue.Earlier()
+		before := l.browser.marks.Earlier()
 		return l.start(words, rest, func(ctx context.Context) ([]string, error) {
 			before()
 			return l.fill(ctx, g.Ref, words, args)
@@ -177,7 +174,7 @@ func (l *commandLine) fill(ctx context.Context, ref lektordir.Ref, words []strin
 		for _, i := range args {
 			templates = append(templates, words[i])
 		}
-		filled, _, err := l.commands.Command(ctx, ref, templates)
+		filled, _, err := l.browser.page.Programs.Commands.Command(ctx, ref, templates)
 		if err != nil {
 			return nil, err
 		}

@@ -284,10 +284,10 @@ func (p *painter) lastLine() string {
 	switch {
 	case p.prompt != nil:
 		return p.promptLine()
-	case p.question != "":
-		return cells.Fit(cells.Ends(cells.Plain(p.question), p.width), p.width) // its end says how to answer
-	case p.status.Bad:
-		text := cells.Plain(p.status.Text)
+	case p.last.question != "":
+		return cells.Fit(cells.Ends(cells.Plain(p.last.question), p.width), p.width) // its end says how to answer
+	case p.last.status.Bad:
+		text := cells.Plain(p.last.status.Text)
 		if termsafe.Width(text) > p.width {
 			text, _, _ = strings.Cut(text, part.HintMark) // the key of messages shows it
 		}
@@ -295,13 +295,13 @@ func (p *painter) lastLine() string {
 			text = strings.ReplaceAll(text, p.name+"/", "") // omit the path of the lektor-dir
 		}
 		return p.look.Paint(cells.BadText, cells.Fit(cells.Ends(text, p.width), p.width))
-	case p.status.Text != "":
-		return cells.Fit(cells.Plain(p.status.Text), p.width)
-	case p.typed != "":
-		return cells.Fit(p.typed, p.width)
+	case p.last.status.Text != "":
+		return cells.Fit(cells.Plain(p.last.status.Text), p.width)
+	case p.last.typed != "":
+		return cells.Fit(p.last.typed, p.width)
 	}
-	left := cells.Fit(cells.Plain(p.place), max(0, p.width-len(p.help)-1))
-	return p.look.Paint(cells.DimText, cells.Fit(left+" "+p.help, p.width))
+	left := cells.Fit(cells.Plain(p.last.place), max(0, p.width-len(p.last.help)-1))
+	return p.look.Paint(cells.DimText, cells.Fit(left+" "+p.last.help, p.width))
 }
 
 // promptLine returns the line that the user types, with the candidates that follow the one in it.

@@ -19,15 +19,11 @@ type shape struct {
 	size   [len(sizeSettings)]int // 0 for the usual size
 }
 
-// The sizes of a shape.
-const (
-	feedsColumns = iota
-	listColumns
-	listLines // in the stacked layout
-)
+// listLines is the size of the list in the stacked layout. The others are columns of a pane.
+const listLines = 2
 
 // sizeSettings are the names of the sizes in the settings of the screen.
-var sizeSettings = [...]string{feedsColumns: "feeds-width", listColumns: "list-width", listLines: "list-height"}
+var sizeSettings = [...]string{keys.FeedsPane: "feeds-width", keys.ListPane: "list-width", listLines: "list-height"}
 
 // layoutSetting is the name of the layout in the settings of the screen.
 const layoutSetting = "layout"
@@ -127,16 +123,12 @@ func (y *layout) panes() []paneAt {
 		for _, right := range columns[i+1:] {
 			rest -= leastColumns[right] + 1
 		}
-		switch {
-		case i == len(columns)-1:
-		case kind == keys.FeedsPane:
-			width = fitInto(cmp.Or(y.shape.size[feedsColumns], usualFeeds(y.width)), leastColumns[kind], rest)
-		default:
-			usual := wantList
-			if len(columns) == 3 {
-				usual = max(wantList, min((width+x-panes[0].width)*2/5, 70))
-			}
-			width = fitInto(cmp.Or(y.shape.size[listColumns], usual), leastColumns[kind], rest)
+		usual := [...]int{usualFeeds(y.width), wantList, 0}[kind]
+		if i == 1 && len(columns) == 3 {
+			usual = max(wantList, min((y.width-panes[0].width)*2/5, 70))
+		}
+		if i < len(columns)-1 {
+			width = fitInto(cmp.Or(y.shape.size[kind], usual), leastColumns[kind], rest)
 		}
 		panes = append(panes, paneAt{kind, x, 0, width, y.lines()})
 		x += width + 1
@@ -186,7 +178,7 @@ func (y *layout) resize(n int) (size int, ok bool) {
 	if of == kinds[len(kinds)-1] {
 		of, sign = kinds[len(kinds)-2], -1
 	}
-	size = [...]int{keys.FeedsPane: feedsColumns, keys.ListPane: listColumns}[of]
+	size = int(of)
 	if stacked && of == keys.ListPane {
 		size, step = listLines, 1
 	}

@@ -83,8 +83,7 @@ func (m *model) connect(d Disk) {
 	m.prompt = prompt.Prompt{Env: m.Env, Words: &m.line, Size: func() (int, int) { return b.width, b.lines() }}
 	m.appearance = appearance{Env: m.Env, o: o, layout: &b.layout, read: d.Look}
 	m.appearance.use(o.Look)
-	m.line = commandLine{Env: m.Env, o: o, browser: b, commands: d, queue: b.marks, prompt: &m.prompt,
-		with: m.with}
+	m.line = commandLine{Env: m.Env, o: o, browser: b, prompt: &m.prompt, with: m.with}
 	b.tree.Rescan(nil)
 	o.Keys.Pane = func() string {
 		if m.prompt.Menu != nil {

@@ -28,7 +28,11 @@ type scene struct {
 	menu     *part.Lines  // nil if none is open
 	pictures *page.Pictures
 	snapshot *tree.Snapshot // of which arrivals are told; nil before
-	// The last line may show these.
+	last     lastScene
+}
+
+// lastScene is what the last line may show.
+type lastScene struct {
 	question string
 	status   part.Say
 	typed    string // keys of a sequence, and its count
@@ -47,14 +51,18 @@ type pageScene struct {
 func (m *model) scene() *scene {
 	b := &m.browser
 	s := &scene{Printer: m.Printer, layout: b.layout, prompt: m.prompt.Line, menu: m.prompt.Menu,
-		pictures: &m.pictures, snapshot: b.tree.Snapshot, status: m.status, typed: m.typed.Count + m.typed.Keys,
-		help:     m.o.Keys.Of("help") + " " + m.Tr("help"),
-		progress: cmp.Or(m.work.Tasks.Progress(), b.list.Dates.Progress)}
+		pictures: &m.pictures, snapshot: b.tree.Snapshot, last: lastScene{status: m.status,
+			typed: m.typed.Count + m.typed.Keys, help: m.o.Keys.Of("help") + " " + m.Tr("help"),
+			progress: cmp.Or(m.work.Tasks.Progress(), b.list.Dates.Progress)}}
 	if m.prompt.Question != nil {
-		s.question = m.prompt.QuestionLine()
+		s.last.question = m.prompt.QuestionLine()
 	}
 	if n := s.menu; n != nil {
-		if n.Refresh(); n.Choose != nil {
+		if n.Live != nil {
+			n.Text = n.Live()
+			n.At = max(0, min(n.At, len(n.Text)-1))
+		}
+		if n.Choose != nil {
 			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.lines())
 		}
 	}
@@ -65,7 +73,7 @@ func (m *model) scene() *scene {
 		s.list.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}
 	s.page = pageScene{&b.page, flagLetters(b.marks.Now(b.page.Ref)), cmp.Or(b.list.Title(b.page.Key), "…")}
-	s.place = m.place(s)
+	s.last.place = m.place(s)
 	return s
 }
 
@@ -83,8 +91,8 @@ func (m *model) place(s *scene) string {
 			place = m.work.Tasks.Progress() + ", " + place
 		}
 		return place
-	case s.progress != "":
-		return s.progress
+	case s.last.progress != "":
+		return s.last.progress
 	case s.list.Spec.All:
 		return m.Tr("read and unread entries")
 	case s.width >= 60:

@@ -1,8 +1,7 @@
 package tui
 
 import (
-	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -41,7 +41,7 @@ type voiceMsg struct{}
 // said is what the user has heard.
 type said struct {
 	began    bool
-	place    where
+	place    string   // where the user is: a pane and what it lists
 	line     string   // the line of the cursor, without its number
 	page     part.Key // entry whose text was said
 	feedText bool
@@ -52,13 +52,6 @@ type said struct {
 	status   string
 	keys     string
 	progress string
-}
-
-// where is where the user is: a pane and what it lists.
-type where struct {
-	pane keys.Pane
-	list list.Spec
-	any  bool // false if nothing was said about a place
 }
 
 // forget lets the next call of speak say again where the user is: the menu if one is open, else
@@ -79,7 +72,7 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 	}
 	if size, ok := msg.(tea.WindowSizeMsg); ok {
 		if size == v.size {
-			v.said.place = where{} // a command had the terminal
+			v.said.place = "" // a command had the terminal
 		}
 		v.size = size
 	}
@@ -92,17 +85,17 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 	v.news.count(s.snapshot)
 	if !v.said.began {
 		v.said.began = true
-		v.line(s.help)
+		v.line(s.last.help)
 	}
 	_, late := msg.(voiceMsg)
 	rest := v.all(s, key)
 	if late {
 		v.waits = false
-		if !v.pressed && s.prompt == nil && s.question == "" && s.menu == nil {
+		if !v.pressed && s.prompt == nil && s.last.question == "" && s.menu == nil {
 			if rest {
 				v.line(s.Tr("reading…"))
 			}
-			v.change(&v.said.progress, s.progress)
+			v.change(&v.said.progress, s.last.progress)
 			if n := v.news.settled(); n > 0 {
 				v.line(s.Trf("%d new entries", n))
 			}
@@ -110,7 +103,7 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 		}
 	}
 	v.flush()
-	if v.waits || !rest && v.news.n == 0 && s.progress == v.said.progress {
+	if v.waits || !rest && v.news.n == 0 && s.last.progress == v.said.progress {
 		return nil
 	}
 	v.waits, v.pressed = true, false
@@ -156,18 +149,18 @@ func (v *voice) all(s *scene, key bool) (reading bool) {
 	if v.typed.echo(s.prompt, &v.text); s.prompt != nil {
 		return false
 	}
-	if s.question != "" {
-		v.change(&v.said.keys, s.question)
+	if s.last.question != "" {
+		v.change(&v.said.keys, s.last.question)
 		return false
 	}
-	v.change(&v.said.status, s.status.Text)
-	v.change(&v.said.keys, s.typed)
+	v.change(&v.said.status, s.last.status.Text)
+	v.change(&v.said.keys, s.last.typed)
 	if s.menu != nil {
 		v.menu(s, key)
 		return false
 	}
 	if v.said.menu != "" {
-		v.said.menu, v.said.place, v.said.text = "", where{}, nil
+		v.said.menu, v.said.place, v.said.text = "", "", nil
 	}
 	return !v.where(s)
 }
@@ -212,21 +205,22 @@ func (v *voice) lines(text []string, y, height int) {
 // reports whether all of that is known.
 func (v *voice) where(scene *scene) bool {
 	s := &v.said
-	here := where{pane: scene.focus, list: scene.list.Spec, any: true}
-	if here.pane != keys.PagePane {
-		s.page = 0
+	pane := scene.focus
+	here := fmt.Sprintf("%d %#v", pane, scene.list.Spec)
+	if pane == keys.FeedsPane {
+		here = "feeds"
 	}
-	if here.pane == keys.FeedsPane {
-		here.list = list.Spec{}
+	if pane != keys.PagePane {
+		s.page = 0
 	}
 	known := false
 	var at cursorAt
 	switch {
 	case !scene.feeds.Known:
 		return false
-	case here.pane == keys.FeedsPane:
+	case pane == keys.FeedsPane:
 		at, known = scene.nodeLine()
-	case here.pane == keys.ListPane:
+	case pane == keys.ListPane:
 		at, known = scene.entryLine(here == s.place)
 	default:
 		known = scene.page.Entry != nil || scene.page.Err != nil
@@ -238,11 +232,9 @@ func (v *voice) where(scene *scene) bool {
 		v.line(scene.title())
 		s.place, s.line = here, ""
 	}
-	if here.pane == keys.PagePane {
+	if pane == keys.PagePane {
 		v.page(&scene.page, scene.lines())
-		return true
-	}
-	if at.line != s.line {
+	} else if at.line != s.line {
 		v.line(at.String())
 		s.line = at.line
 	}

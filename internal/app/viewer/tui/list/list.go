@@ -484,30 +484,16 @@ func (l *List) SortMenu(reversed bool) part.Effects {
 	return tree.OrderMenu(l.Printer, l.Tr("sort the list by"), tree.EntryOrders, l.Spec.Order, reversed, l.Sort)
 }
 
-// itemsOf returns the entries of an overview as those of a list.
-func itemsOf(o *tree.Overview) []*Item {
-	refs := map[string][]lektordir.Ref{}
-	for _, e := range o.Newest {
-		refs[e.Ref.Feed] = append(refs[e.Ref.Feed], e.Ref)
-	}
-	feeds := make(map[string]*catalog.Feed, len(refs))
-	for hash, of := range refs {
-		feeds[hash] = catalog.NewFeed(hash, nil, of)
-	}
-	var items []*Item
-	for _, e := range o.Newest {
-		if found, ok := feeds[e.Ref.Feed].Find(e.Ref.Unique); ok {
-			items = append(items, &Item{Entry: found, date: DateOf(e.Date)})
-		}
-	}
-	return items
-}
-
 // Provisional shows the entries of an overview until all are listed.
 func (l *List) Provisional(o *tree.Overview) {
 	l.Job.Abandon()
-	l.takeProvisional(itemsOf(o))
-	for i := range o.Newest {
-		l.Titles[part.KeyOf(o.Newest[i].Ref)] = &o.Newest[i].Title
+	var items []*Item
+	for i, e := range o.Newest {
+		feed := catalog.NewFeed(e.Ref.Feed, nil, []lektordir.Ref{e.Ref})
+		if found, ok := feed.Find(e.Ref.Unique); ok {
+			items = append(items, &Item{Entry: found, date: DateOf(e.Date)})
+			l.Titles[found.ID()] = &o.Newest[i].Title
+		}
 	}
+	l.takeProvisional(items)
 }

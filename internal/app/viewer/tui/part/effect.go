@@ -133,19 +133,11 @@ type Lines struct {
 	Wrap  bool   // break lines that are wider than the screen, instead of cutting them off
 	// Keys are actions of this menu by their keys; others have the keys of the user.
 	Keys map[string]string
-	Live func() []string // if not nil, it makes the lines anew, see Refresh
+	Live func() []string // if not nil, it makes the lines anew for each scene
 	// Choose does an action on the line of the cursor. It reports whether the action belongs to the menu; the
 	// menu stays open unless it is closed by an effect. If it is nil, the lines are only text without a cursor.
 	// If the menu is live, at can be beyond the last line, as keys may come faster than draws.
 	Choose func(c keys.Call, at int) (e Effects, ok bool)
-}
-
-// Refresh makes the lines of a live menu anew.
-func (n *Lines) Refresh() {
-	if n.Live != nil {
-		n.Text = n.Live()
-		n.At = max(0, min(n.At, len(n.Text)-1))
-	}
 }
 
 // OnOpen returns the function Choose of a menu that open closes. Then do is called with the line of the

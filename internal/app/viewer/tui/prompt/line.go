@@ -29,8 +29,8 @@ type Line struct {
 	Text []rune
 	At   int // the cursor
 
-	past       int    // lines back in the history; 0 for the line that is being typed
-	typed      string // that line
+	lines      []string // the history, and the line that is being typed
+	line       int      // the one that is shown
 	candidates []cmdline.Candidate
 	chosen     int    // the candidate in the line
 	from       int    // the byte at which the word that is completed begins
@@ -138,21 +138,16 @@ func (p *Prompt) complete(name string) (e part.Effects, ok bool) {
 	if by == 0 {
 		l.candidates = nil
 	}
-	back := map[string]int{"<up>": 1, "<down>": -1}[name]
+	back := map[string]int{"<up>": -1, "<down>": 1}[name]
 	switch {
 	case by != 0 && len(l.candidates) > 0:
 		l.take(cells.Wrap(l.chosen+by, len(l.candidates)))
 	case by != 0:
 		return p.find(), true
 	case back != 0 && l.Completes == part.Commands:
-		if l.past == 0 {
-			l.typed = string(l.Text)
-		}
-		l.past = max(0, min(l.past+back, len(p.history)))
-		l.Text = []rune(l.typed)
-		if l.past > 0 {
-			l.Text = []rune(p.history[len(p.history)-l.past])
-		}
+		l.lines[l.line] = string(l.Text)
+		l.line = max(0, min(l.line+back, len(l.lines)-1))
+		l.Text = []rune(l.lines[l.line])
 		l.At = len(l.Text)
 	}
 	return nil, by != 0 || back != 0

@@ -41,7 +41,8 @@ func (p *Prompt) Ask(a part.Ask) {
 	if !a.Late || !p.Answers() {
 		trimmed := strings.TrimRight(a.Label, " ")
 		a.Label = p.Tr(trimmed) + a.Label[len(trimmed):]
-		p.Line = &Line{Ask: a, Text: []rune(a.Text), At: len([]rune(a.Text))}
+		p.Line = &Line{Ask: a, Text: []rune(a.Text), At: len([]rune(a.Text)),
+			lines: append(slices.Clone(p.history), ""), line: len(p.history)}
 	}
 }
 
