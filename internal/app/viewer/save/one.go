@@ -18,10 +18,10 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Enclosure downloads one enclosure of an entry and what belongs to it as [Save] does, into the same files, and returns
-// the path of the enclosure. The entry gets its flag when all its files are saved. Until then
-// the state of a complete download stays, so that Save does not download it again. progress is
-// called with the number of bytes of the enclosure received so far; total is -1 if it is unknown.
+// Enclosure downloads one enclosure of an entry, and what belongs to it, as [Save] does, into the same files. It
+// returns the path of the enclosure. The entry gets its flag when all its files are saved. Until then the state of a
+// complete download stays, so that Save does not download it again. progress is called with the number of bytes of the
+// enclosure received so far; total is -1 if it is unknown.
 func Enclosure(ctx context.Context, s *entrystore.Store, client *fetch.Client, to string, ref lektordir.Ref, url string,
 	progress func(have, total int64)) (path string, err error) {
 	r := s.Record(ref)

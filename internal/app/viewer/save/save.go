@@ -206,7 +206,7 @@ func (d *saver) entry(ctx context.Context, r *entrystore.Record, bar *cmdline.Pr
 			continue
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case fullDisk(err):
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 			// All other downloads would fail too.
 			return cmdline.Hint(err, "free some space and run the command again: it resumes the download")
 		case errors.Is(err, unix.EWOULDBLOCK):
@@ -235,7 +235,7 @@ func (d *saver) file(ctx context.Context, dir string, r *entrystore.Record, e fi
 	if err != nil {
 		return "", err
 	}
-	defer s.close()
+	defer s.part.Close()
 	if path, err = d.complete(ctx, s, r, e); err != nil {
 		err = d.missed(s, err)
 		s.drop()
@@ -266,10 +266,6 @@ func (d *saver) whole(dir string, r *entrystore.Record, list []file) error {
 		newSaving(dir, r, e).forget()
 	}
 	return nil
-}
-
-func fullDisk(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
 // saveError replaces the advice for feeds in an HTTP status error by a text for files.
@@ -306,12 +302,12 @@ func (d *saver) begin(dir string, r *entrystore.Record, e file) (*saving, error)
 	if s.part, err = os.OpenFile(s.path+".part", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o666); err != nil {
 		return nil, err
 	}
-	if err = atomicfile.Hold(s.part, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		s.close()
-		return nil, err
+	// Some network file systems have no locks. The download goes on without one.
+	if err = atomicfile.Hold(s.part, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+		err = s.read()
 	}
-	if err := s.read(); err != nil {
-		s.close()
+	if err != nil {
+		s.part.Close()
 		return nil, err
 	}
 	return s, nil
@@ -349,12 +345,6 @@ func (s *saving) write(by func(path string, data []byte) error) error {
 	state.Set("total", strconv.FormatInt(s.total, 10))
 	state.Write(s.fields())
 	return by(s.path, state.Text())
-}
-
-func (s *saving) close() {
-	if s.part != nil {
-		s.part.Close()
-	}
 }
 
 // drop removes the files of a download if no byte was received. Of one that failed, the state stays.
