@@ -77,7 +77,7 @@ func (r *Runner) walks(ctx context.Context, visits []VisitResult) (sum Summary) 
 		return sum
 	}
 	// The number of documents is unknown until the last one was read.
-	step, end := r.progress("older documents", 0)
+	step, end := r.opts.Progress("older documents", 0)
 	defer end()
 	sums := make([]Summary, len(visits))
 	g := workers.Limited(maxWalks)
@@ -181,8 +181,11 @@ func (w *walk) archives(ctx context.Context) error {
 	w.sum.Reused += walk.Known()
 	// Report before delivering: delivered archives are recorded, and the next walk does not read
 	// them again.
-	if err := w.reportStop(walk.Stopped()); err != nil {
-		return err
+	if stop := walk.Stopped(); stop != nil {
+		isNew, err := w.h.Missing(w.r.now(), stop.URL, stop.Reason, len(w.queue) > 0, w.retryAfter)
+		if w.report(isNew, stop); err != nil {
+			return err
+		}
 	}
 	if err := w.deliver(ctx, walk.Baseline); err != nil {
 		return err
@@ -374,18 +377,7 @@ func (w *walk) reason(url string, err error) string {
 	return strings.TrimPrefix(err.Error(), feedurl.Brief(url)+": ")
 }
 
-// reportStop records and reports the reason why the walk stopped early, if it did. A reason is reported
-// once only, unless the user asked for the walk.
-func (w *walk) reportStop(stop *rfc5005.Stop) error {
-	if stop == nil {
-		return nil
-	}
-	isNew, err := w.h.Missing(w.r.now(), stop.URL, stop.Reason, len(w.queue) > 0, w.retryAfter)
-	w.report(isNew, stop)
-	return err
-}
-
-// report reports where a walk stopped early.
+// report reports where a walk stopped early: once only, unless the user asked for the walk.
 func (w *walk) report(isNew bool, stop *rfc5005.Stop) {
 	err := fmt.Errorf("older entries are missing: %w", stop)
 	switch {

@@ -361,17 +361,11 @@ func (h *shared) postpone(hash string, j job, wait time.Duration) (time.Duration
 	return max(at.Sub(h.now()), time.Second), nil
 }
 
-// Log texts for a ping without effect.
-const (
-	unchanged = "it has not changed"
-	unwanted  = "nobody subscribes to it"
-)
-
 // logUnchanged logs a ping without effect.
 func (h *shared) logUnchanged(feedURL string, t pingResult) {
-	text := unchanged
+	text := "it has not changed"
 	if t.nobody {
-		text = unwanted
+		text = "nobody subscribes to it"
 	}
 	h.log.add("pinged", feedURL, "%s", text)
 }
