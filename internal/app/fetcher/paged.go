@@ -113,7 +113,7 @@ func absent(err error) bool {
 
 // further reports whether a page has an entry that is not on the pages before it.
 func (w *walk) further(feed *feedconv.Feed) bool {
-	for id := range feedstage.Versions(feed) {
+	for id := range feedstage.Document(feed, "", nil).Versions() {
 		if !w.choice.Has(id) {
 			return true
 		}
