@@ -84,7 +84,7 @@ func (w *walk) refused(from, url string, visited map[string]bool, entries int, s
 	limits := w.r.opts.History
 	switch err := rfc5005.Check(from, url); {
 	case err != nil:
-		return err.(*rfc5005.LinkError).Reason
+		return err.Reason
 	case visited[url]:
 		return "the pages form a loop: this one was read before"
 	case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries,
