@@ -397,7 +397,8 @@ func (h *shared) get(feedURL string) (*document, error) {
 	} else {
 		hash := hashOf(feedURL)
 		if remaining := h.readings.pauseLeft(hash); remaining > 0 {
-			return nil, &busyError{feedURL, remaining}
+			return nil, fmt.Errorf("%s: not asked: its server asked for a pause, which ends in %s",
+				feedurl.Public(feedURL), humanize.ShortDuration(remaining))
 		}
 		resp, err := h.feeds.Get(h.background.ctx, &httpmsg.Request{URL: feedURL, Stranger: true})
 		if err != nil {
@@ -411,17 +412,6 @@ func (h *shared) get(feedURL string) (*document, error) {
 	}
 	doc.digest, doc.length = digestOf(doc.body), len(doc.body)
 	return doc, nil
-}
-
-// busyError is the error for a feed whose server asked for a pause (Retry-After).
-type busyError struct {
-	feed      string
-	remaining time.Duration
-}
-
-func (e *busyError) Error() string {
-	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", feedurl.Public(e.feed),
-		humanize.ShortDuration(e.remaining))
 }
 
 func digestOf(b []byte) string {
