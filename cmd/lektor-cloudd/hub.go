@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -92,7 +93,7 @@ func hubOptions(f *cmdline.Flags) hub.ServeOptions {
 		f.Fail(cmdline.Usagef("--%s must be less than %s: callers wait for the result", httpmsg.FlagTimeout,
 			hub.MaxTimeout))
 	}
-	o := hub.ServeOptions{ExpireNow: f.Bool("expire-now"), Options: hub.Options{
+	o := hub.ServeOptions{ExpireNow: f.Bool("expire-now"), Options: hub.Options{Now: time.Now,
 		Options: serverOptions(f), State: cmp.Or(f.String("state"), hub.DefaultState()),
 		Public: publicURL(f), TrustedProxies: fetchcmd.Prefixes(f, "trusted-proxy"), Feeds: config, Callbacks: config,
 		Allowed: f.StringSlice("feed"), Users: f.String("htpasswd"),

@@ -268,11 +268,13 @@ type markerWriter struct {
 func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver,
 	origins map[string]string, missing int) error {
 	a := &markerWriter{st: st, o: o, origins: origins}
-	defer func() {
-		if a.w != nil {
-			a.w.Close()
+	if o.Subscribe && !o.DryRun {
+		var err error
+		if a.w, err = feedfiles.NewWriter(st.Dir, commit.Options{}); err != nil {
+			return err
 		}
-	}()
+		defer a.w.Close()
+	}
 	for _, url := range slices.Sorted(maps.Keys(feeds)) {
 		if r := feeds[url]; r.due {
 			if err := a.ask(url, r); err != nil {
@@ -302,10 +304,8 @@ func (a *markerWriter) ask(url string, r *resolver) error {
 	case !feedurl.IsHTTP(url):
 		a.st.S.Report.Error("%s: cannot subscribe: not an http URL", url)
 		return nil
-	case !a.o.DryRun:
-		if ok, err := a.subscribe(url, r); !ok || err != nil {
-			return err
-		}
+	case !a.o.DryRun && !a.subscribe(url, r):
+		return nil
 	}
 	a.marked++
 	if a.o.DryRun {
@@ -315,25 +315,20 @@ func (a *markerWriter) ask(url string, r *resolver) error {
 }
 
 // subscribe subscribes to a feed. It reports false if it has printed an error.
-func (a *markerWriter) subscribe(url string, r *resolver) (ok bool, err error) {
-	if a.w == nil {
-		if a.w, err = feedfiles.NewWriter(a.st.Dir, commit.Options{}); err != nil {
-			return false, err
-		}
-	}
+func (a *markerWriter) subscribe(url string, r *resolver) bool {
 	sub := &subscriptions.Subscription{ID: url, Origin: feedfiles.OneField(a.origins[url])}
 	if r.hash != "" {
 		f, err := a.st.Dir.ReadFeed(r.hash)
 		if err != nil {
 			a.st.S.Report.Print(err)
-			return false, nil
+			return false
 		}
 		sub.ID = f.ID
 	}
 	if _, err := subscriptions.Add(a.w, a.st.Dir, sub, subscriptions.AddOptions{}); err != nil {
 		a.st.S.Report.Print(fmt.Errorf("%s: %w", url, err))
-		return false, nil
+		return false
 	}
 	r.hash = sub.Hash
-	return true, nil
+	return true
 }

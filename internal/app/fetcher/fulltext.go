@@ -56,6 +56,7 @@ type fullText struct {
 	pages    *spool.Pages
 	articles map[int]string // URLs of pages with an article, by the index of the entry in the document
 	late     []*wantedPage  // pages with an article for entries that were delivered without it
+	bad      error          // an article could not be read
 
 	recorded map[string]*spool.Page // by URL: pages recorded before this visit, without their articles
 	document string                 // URL of the feed's document, which names the pages
@@ -82,8 +83,9 @@ type wantedPage struct {
 // fullText fetches the pages of the entries that are about to be delivered, and of entries
 // delivered without their article. The error is a local one, or the context's.
 func (v *visit) fullText() error {
-	policy := v.st.Settings.OnUpdate()
-	wanted, err := feedstage.Wanted(v.txn, v.feed, policy, dates(history.Of(v.r.Dir, v.hash)))
+	doc := feedstage.Document(v.feed, v.st.Settings.OnUpdate(), nil)
+	doc.Dates = dates(history.Of(v.r.Dir, v.hash))
+	wanted, err := v.txn.Wanted(doc)
 	if err != nil {
 		return err
 	}
@@ -456,27 +458,33 @@ func (f *fullText) prune(urls []string) (err error) {
 	return err
 }
 
-// read returns the recorded article of a page; false if there is none, or its file is damaged.
-func (f *fullText) read(url string) (feedstage.Article, bool, error) {
+// read returns a recorded page with an article; nil if there is none, or its file is damaged.
+func (f *fullText) read(url string) (*spool.Page, error) {
 	p, err := f.pages.Get(url)
 	if err != nil || p == nil || len(p.Article) == 0 {
-		return feedstage.Article{}, false, err
+		return nil, err
 	}
-	return feedstage.Article{URL: feedurl.Public(p.Final), HTML: p.Article}, true, nil
+	return p, nil
 }
 
-// article returns the function that returns the article of an entry of the document, see
-// [feedstage.Options]. It returns nil for a nil f: the feed has no full text.
-func (f *fullText) article() func(int) (feedstage.Article, bool, error) {
-	if f == nil {
-		return nil
+// replace sets the content of e to the article of its page, and its FeedContent to the feed's content.
+func replace(e *lektordir.Entry, p *spool.Page) {
+	e.FeedContent, e.FullText = e.Content, lektordir.FullText{URL: feedurl.Public(p.Final), Type: e.Type}
+	e.Content, e.Type = p.Article, "text/html"
+}
+
+// entry replaces the content of an entry of the document, if it has an article. f may be nil: the feed
+// has no full text. After an error, revise fails, because an entry that is delivered without its
+// article would never get it.
+func (f *fullText) entry(index int, e *lektordir.Entry) {
+	if f == nil || f.articles[index] == "" {
+		return
 	}
-	return func(entry int) (feedstage.Article, bool, error) {
-		if url := f.articles[entry]; url != "" {
-			return f.read(url)
-		}
-		return feedstage.Article{}, false, nil
+	p, err := f.read(f.articles[index])
+	if p != nil {
+		replace(e, p)
 	}
+	f.bad = cmp.Or(f.bad, err)
 }
 
 // recordDurable records that the entries with articles are durable, so that their pages are not due any
@@ -493,9 +501,9 @@ func (f *fullText) recordDurable() {
 	}
 }
 
-// reviseEntry stages a version of an entry with an article. Unknown extras of the entry are lost.
+// reviseEntry stages a version of an entry with the article of p. Unknown extras of the entry are lost.
 // ok is false if the entry is no longer in new/, or malformed.
-func (f *fullText) reviseEntry(old string, a feedstage.Article) (unique string, ok bool, err error) {
+func (f *fullText) reviseEntry(old string, p *spool.Page) (unique string, ok bool, err error) {
 	e, err := f.v.r.Dir.ReadEntry(lektordir.Ref{Feed: f.v.hash, Unique: old}, lektordir.AllFields)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.As(err, new(*lektordir.MalformedError)):
@@ -503,7 +511,7 @@ func (f *fullText) reviseEntry(old string, a feedstage.Article) (unique string, 
 	case err != nil:
 		return "", false, err
 	}
-	a.Replace(e)
+	replace(e, p)
 	e.Replaces = old
 	return f.v.txn.Revise(f.v.ctx, old, e.Files())
 }
@@ -513,14 +521,14 @@ func (f *fullText) reviseEntry(old string, a feedstage.Article) (unique string, 
 func (f *fullText) revise(out *stage.Result) error {
 	for _, w := range f.late {
 		same := func(unique string) bool { return entryname.Identity(unique) == entryname.Identity(w.unique) }
-		a, ok, err := f.read(w.url)
+		p, err := f.read(w.url)
 		if err != nil {
 			return err
 		}
-		if !ok || slices.ContainsFunc(out.Updated, same) {
+		if p == nil || slices.ContainsFunc(out.Updated, same) {
 			continue
 		}
-		unique, ok, err := f.reviseEntry(w.unique, a)
+		unique, ok, err := f.reviseEntry(w.unique, p)
 		if err != nil {
 			return err
 		}
@@ -528,5 +536,5 @@ func (f *fullText) revise(out *stage.Result) error {
 			out.Updated = append(out.Updated, unique)
 		}
 	}
-	return nil
+	return f.bad
 }

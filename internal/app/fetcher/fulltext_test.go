@@ -22,7 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/article"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fulltext"
-	"github.com/lektordir/lektor/internal/feeds/feedstage"
+	"github.com/lektordir/lektor/internal/feeds/spool"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/testkit/must"
@@ -639,7 +639,7 @@ func TestReviseEntry(t *testing.T) {
 		must.Do(c.meanwhile(b, refs[0]))
 		s := must.Get(b.open(t.Context(), b.hash, true))
 		f := &fullText{v: &visit{lockedFeed: s, ctx: t.Context()}}
-		unique, ok, err := f.reviseEntry(refs[0].Unique, feedstage.Article{URL: "http://a.example/1", HTML: []byte("<p>article")})
+		unique, ok, err := f.reviseEntry(refs[0].Unique, &spool.Page{Final: "http://a.example/1", Article: []byte("<p>article")})
 		if ok != c.ok || err != nil {
 			t.Errorf("%s: %v, %v", what, ok, err)
 		}

@@ -149,11 +149,10 @@ func (s *lockedFeed) describe(feed *feedconv.Feed, id, name string) error {
 	return push.Of(feed.Clouds, feed.Links).Write(s.r.Dir, s.hash)
 }
 
-// stage stages new and updated entries of a document, after describe. article is the field of
-// [feedstage.Options].
+// stage stages new and updated entries of a document, after describe. revise is the parameter of
+// [feedstage.Document].
 func (s *lockedFeed) stage(ctx context.Context, feed *feedconv.Feed,
-	article func(int) (feedstage.Article, bool, error)) (stage.Result, error) {
-	p := s.st.Settings.OnUpdate()
+	revise func(int, *lektordir.Entry)) (stage.Result, error) {
 	h := history.Of(s.r.Dir, s.hash)
 	// If the document is truncated or limited, the rest is unknown, maybe with the mark that the
 	// feed is complete.
@@ -166,8 +165,9 @@ func (s *lockedFeed) stage(ctx context.Context, feed *feedconv.Feed,
 		wasComplete = wasComplete && bad == nil
 	}
 	ranks := feed.Complete || feed.Truncated && wasComplete
-	o := feedstage.Options{Dates: dates(h), Article: article}
-	out, err := feedstage.StageWith(ctx, s.txn, feed, p, o)
+	doc := feedstage.Document(feed, s.st.Settings.OnUpdate(), revise)
+	doc.Dates = dates(h)
+	out, err := s.txn.Stage(ctx, doc)
 	switch {
 	case err != nil:
 	case ranks:

@@ -84,7 +84,7 @@ func (w *walk) refused(from, url string, visited map[string]bool, entries int, s
 	limits := w.r.opts.History
 	switch err := rfc5005.Check(from, url); {
 	case err != nil:
-		return err.(*rfc5005.LinkError).Reason
+		return err.Reason
 	case visited[url]:
 		return "the pages form a loop: this one was read before"
 	case limits.Documents > 0 && w.sum.Requested >= limits.Documents, limits.Entries > 0 && entries >= limits.Entries,
@@ -113,7 +113,7 @@ func absent(err error) bool {
 
 // further reports whether a page has an entry that is not on the pages before it.
 func (w *walk) further(feed *feedconv.Feed) bool {
-	for id := range feedstage.Versions(feed) {
+	for id := range feedstage.Document(feed, "", nil).Versions() {
 		if !w.choice.Has(id) {
 			return true
 		}

@@ -101,6 +101,9 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	if o.Fetch.Now == nil {
 		o.Fetch.Now = time.Now
 	}
+	if o.Progress == nil {
+		o.Progress = func(string, int) (step, end func()) { return func() {}, func() {} }
+	}
 	return &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
 		parser: newParser(o, report),
@@ -154,14 +157,6 @@ func (r *Runner) reportOutcome(o VisitResult) {
 	case o.Failed > 0:
 		r.report.Info("%s", o.Err)
 	}
-}
-
-// progress begins a progress display if Options.Progress is set.
-func (r *Runner) progress(what string, total int) (step, end func()) {
-	if r.opts.Progress == nil {
-		return func() {}, func() {}
-	}
-	return r.opts.Progress(what, total)
 }
 
 // hook calls the hook of tests.

@@ -36,7 +36,7 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 		return sum, err
 	}
 	sum.Feeds = len(tasks)
-	step, end := r.progress("fetching", len(tasks))
+	step, end := r.opts.Progress("fetching", len(tasks))
 	end = sync.OnceFunc(end)
 	defer end()
 	var mu sync.Mutex

@@ -322,7 +322,7 @@ func (v *visit) stageDocument() error {
 	v.feed.Truncated = v.feed.Truncated || v.resp.Truncated
 	v.incomplete = v.feed.Truncated || v.resp.Short
 	var err error
-	if v.out, err = v.stage(v.ctx, v.feed, v.full.article()); err != nil {
+	if v.out, err = v.stage(v.ctx, v.feed, v.full.entry); err != nil {
 		return err
 	}
 	if v.full != nil {

@@ -77,7 +77,7 @@ func (r *Runner) walks(ctx context.Context, visits []VisitResult) (sum Summary) 
 		return sum
 	}
 	// The number of documents is unknown until the last one was read.
-	step, end := r.progress("older documents", 0)
+	step, end := r.opts.Progress("older documents", 0)
 	defer end()
 	sums := make([]Summary, len(visits))
 	g := workers.Limited(maxWalks)
@@ -181,8 +181,11 @@ func (w *walk) archives(ctx context.Context) error {
 	w.sum.Reused += walk.Known()
 	// Report before delivering: delivered archives are recorded, and the next walk does not read
 	// them again.
-	if err := w.reportStop(walk.Stopped()); err != nil {
-		return err
+	if stop := walk.Stopped(); stop != nil {
+		isNew, err := w.h.Missing(w.r.now(), stop.URL, stop.Reason, len(w.queue) > 0, w.retryAfter)
+		if w.report(isNew, stop); err != nil {
+			return err
+		}
 	}
 	if err := w.deliver(ctx, walk.Baseline); err != nil {
 		return err
@@ -277,8 +280,9 @@ func (w *walk) endByDate(walk *rfc5005.Walk, url string, feed *feedconv.Feed) er
 	if !walk.Baseline.Set() {
 		return nil
 	}
-	versions := feedstage.Versions(feed)
-	arrived, err := feedstage.Arrived(w.txn, feed)
+	doc := feedstage.Document(feed, "", nil)
+	versions := doc.Versions()
+	arrived, err := w.txn.Arrived(doc)
 	if err != nil {
 		return err
 	}
@@ -314,7 +318,7 @@ func misled(err error) bool {
 // enqueue adds a document to the queue.
 func (w *walk) enqueue(url string, s rfc5005.Stored, feed *feedconv.Feed) {
 	w.queue = append(w.queue, queuedDoc{url: url, stored: s})
-	for id, updated := range feedstage.Versions(feed) {
+	for id, updated := range feedstage.Document(feed, "", nil).Versions() {
 		w.choice.Add(id, rfc5005.Version{Updated: updated, Document: feed.Updated, Nearness: -len(w.queue)})
 	}
 }
@@ -374,18 +378,7 @@ func (w *walk) reason(url string, err error) string {
 	return strings.TrimPrefix(err.Error(), feedurl.Brief(url)+": ")
 }
 
-// reportStop records and reports the reason why the walk stopped early, if it did. A reason is reported
-// once only, unless the user asked for the walk.
-func (w *walk) reportStop(stop *rfc5005.Stop) error {
-	if stop == nil {
-		return nil
-	}
-	isNew, err := w.h.Missing(w.r.now(), stop.URL, stop.Reason, len(w.queue) > 0, w.retryAfter)
-	w.report(isNew, stop)
-	return err
-}
-
-// report reports where a walk stopped early.
+// report reports where a walk stopped early: once only, unless the user asked for the walk.
 func (w *walk) report(isNew bool, stop *rfc5005.Stop) {
 	err := fmt.Errorf("older entries are missing: %w", stop)
 	switch {
@@ -465,24 +458,23 @@ func (w *walk) document(ctx context.Context, url string) (*feedconv.Feed, error)
 // are new.
 func (w *walk) stageQueued(ctx context.Context, b rfc5005.Baseline, feed *feedconv.Feed, nearness int,
 	p *queuedDoc) (stage.Result, error) {
-	policy := w.st.Settings.OnUpdate()
+	doc := feedstage.Document(feed, w.st.Settings.OnUpdate(), nil)
 	old := map[string]bool{}
 	if b.Set() {
-		arrived, err := feedstage.Arrived(w.txn, feed)
+		arrived, err := w.txn.Arrived(doc)
 		if err != nil {
 			return stage.Result{}, err
 		}
-		for id, date := range feedstage.Versions(feed) {
+		for id, date := range doc.Versions() {
 			if _, known := arrived[id]; !known && !b.News(date) {
 				old[id] = true
 			}
 		}
 	}
 	p.partial = len(old) > 0
-	return feedstage.StageWith(ctx, w.txn, feed, policy, feedstage.Options{
-		Dates: stage.OnlyNewer, NoOverlap: true,
-		Keep: func(id string) bool { return w.choice.From(id, nearness) && !old[id] },
-	})
+	doc.Dates, doc.NoOverlap = stage.OnlyNewer, true
+	doc.Keep = func(id string) bool { return w.choice.From(id, nearness) && !old[id] }
+	return w.txn.Stage(ctx, doc)
 }
 
 // record commits the staged documents, which are the last ones of the queue and have added new

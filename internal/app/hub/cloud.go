@@ -34,14 +34,13 @@ var errReading = errors.New("there was an error reading the resource at URL")
 
 const thanks = "Thanks for the registration. It worked. When the feed updates we'll notify you. Don't forget to register again after 24 hours, your subscription will expire in 25."
 
-// bodyOf reads the body of a form.
-func (h *Hub) bodyOf(w http.ResponseWriter, r *http.Request) (string, error) {
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.opts.MaxForm)))
+// bodyOf reads the body of a request, which is what, of at most most bytes.
+func bodyOf(w http.ResponseWriter, r *http.Request, what string, most int) ([]byte, error) {
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
 	if err != nil {
-		return "", rsscloud.Sayf("The request is longer than %s, or was cut off.",
-			humanize.Bytes(int64(h.opts.MaxForm)))
+		return nil, rsscloud.Sayf("The %s is longer than %s, or was cut off.", what, humanize.Bytes(int64(most)))
 	}
-	return string(b), nil
+	return b, nil
 }
 
 // result answers a REST request, always with status 200: as XML, as JSON if the request
@@ -110,10 +109,10 @@ func wantsJSON(accept []string) bool {
 // pleaseNotify handles a registration by REST.
 func (h *Hub) pleaseNotify(w http.ResponseWriter, r *http.Request) {
 	msg, err := "", error(nil)
-	body, err := h.bodyOf(w, r)
+	body, err := bodyOf(w, r, "request", h.opts.MaxForm)
 	if err == nil {
 		var q rsscloud.Request
-		if q, err = rsscloud.ReadRequest(rsscloud.ReadForm(body), h.opts.MaxURLs); err == nil {
+		if q, err = rsscloud.ReadRequest(rsscloud.ReadForm(string(body)), h.opts.MaxURLs); err == nil {
 			msg, err = h.register(r, q)
 		}
 	}
@@ -302,11 +301,11 @@ func checkFeed(feedURL string) error {
 
 // pingREST handles a ping by REST.
 func (h *Hub) pingREST(w http.ResponseWriter, r *http.Request) {
-	body, err := h.bodyOf(w, r)
+	body, err := bodyOf(w, r, "request", h.opts.MaxForm)
 	msg := ""
 	if err == nil {
 		err = &rsscloud.MissingError{Names: []string{"url"}}
-		for _, p := range rsscloud.ReadForm(body) {
+		for _, p := range rsscloud.ReadForm(string(body)) {
 			if strings.EqualFold(p[0], "url") && strings.TrimSpace(p[1]) != "" {
 				msg, err = h.pinged(r, strings.TrimSpace(p[1]))
 				break
@@ -430,9 +429,9 @@ func (h *Hub) call(w http.ResponseWriter, r *http.Request) (any, error) {
 
 // message reads a call of at most most bytes.
 func message(w http.ResponseWriter, r *http.Request, most int) (*rsscloud.Message, error) {
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
+	b, err := bodyOf(w, r, "call", most)
 	if err != nil {
-		return nil, rsscloud.Sayf("The call is longer than %s, or was cut off.", humanize.Bytes(int64(most)))
+		return nil, err
 	}
 	m, err := rsscloud.DecodeLong(b, most)
 	if err != nil {

@@ -361,17 +361,11 @@ func (h *shared) postpone(hash string, j job, wait time.Duration) (time.Duration
 	return max(at.Sub(h.now()), time.Second), nil
 }
 
-// Log texts for a ping without effect.
-const (
-	unchanged = "it has not changed"
-	unwanted  = "nobody subscribes to it"
-)
-
 // logUnchanged logs a ping without effect.
 func (h *shared) logUnchanged(feedURL string, t pingResult) {
-	text := unchanged
+	text := "it has not changed"
 	if t.nobody {
-		text = unwanted
+		text = "nobody subscribes to it"
 	}
 	h.log.add("pinged", feedURL, "%s", text)
 }
@@ -403,7 +397,8 @@ func (h *shared) get(feedURL string) (*document, error) {
 	} else {
 		hash := hashOf(feedURL)
 		if remaining := h.readings.pauseLeft(hash); remaining > 0 {
-			return nil, &busyError{feedURL, remaining}
+			return nil, fmt.Errorf("%s: not asked: its server asked for a pause, which ends in %s",
+				feedurl.Public(feedURL), humanize.ShortDuration(remaining))
 		}
 		resp, err := h.feeds.Get(h.background.ctx, &httpmsg.Request{URL: feedURL, Stranger: true})
 		if err != nil {
@@ -417,17 +412,6 @@ func (h *shared) get(feedURL string) (*document, error) {
 	}
 	doc.digest, doc.length = digestOf(doc.body), len(doc.body)
 	return doc, nil
-}
-
-// busyError is the error for a feed whose server asked for a pause (Retry-After).
-type busyError struct {
-	feed      string
-	remaining time.Duration
-}
-
-func (e *busyError) Error() string {
-	return fmt.Sprintf("%s: not asked: its server asked for a pause, which ends in %s", feedurl.Public(e.feed),
-		humanize.ShortDuration(e.remaining))
 }
 
 func digestOf(b []byte) string {

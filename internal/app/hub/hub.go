@@ -70,8 +70,7 @@ type Options struct {
 
 	NoPage  bool // disables the page
 	Verbose bool // reports the lines of the log
-	// Now is the clock; the default is time.Now.
-	Now func() time.Time
+	Now     func() time.Time
 	// AfterFunc is the timer of slow requests to callbacks; see [limiter.Options].
 	AfterFunc func(time.Duration, func()) (stop func())
 	// Ready is called once, when requests are served; nil for none.
@@ -152,9 +151,6 @@ func New(o Options, report httpserver.Reporter) (*Hub, error) {
 	st, err := openStates(o.State)
 	if err != nil {
 		return nil, err
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	now := func() time.Time { return o.Now().Round(0) }
 	atOnce, perHost := max(o.AtOnce, 1), max(o.Callbacks.PerHost, 1)

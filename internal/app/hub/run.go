@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -78,11 +77,7 @@ func expireNow(ctx context.Context, o ServeOptions, s *cmdline.Streams) error {
 	if err := (states{o.State}).trusted(); err != nil {
 		return cmdline.Hint(err, "name a directory that is yours with --state")
 	}
-	now := o.Now
-	if now == nil {
-		now = time.Now
-	}
-	swept, err := states{o.State}.sweep(true, now, func() bool { return ctx.Err() != nil }, s.Report.Warn)
+	swept, err := states{o.State}.sweep(true, o.Now, func() bool { return ctx.Err() != nil }, s.Report.Warn)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

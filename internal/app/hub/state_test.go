@@ -648,7 +648,7 @@ func TestServeLocksTheState(t *testing.T) {
 	streams := cmdline.NewStreams("lektor-cloudd", nil, io.Discard, &out)
 	ctx, cancel := context.WithCancel(context.Background())
 	ready := make(chan struct{})
-	o := ServeOptions{Options: Options{State: state, AtOnce: 1, Ready: func() { close(ready) }}}
+	o := ServeOptions{Options: Options{State: state, AtOnce: 1, Now: time.Now, Ready: func() { close(ready) }}}
 	o.Options.Options = httpserver.Options{Address: "127.0.0.1:0", MaxConns: 8}
 	done := make(chan error)
 	go func() { done <- Serve(ctx, o, streams) }()

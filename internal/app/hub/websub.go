@@ -16,12 +16,12 @@ import (
 // other work is done after the answer.
 func (h *Hub) websub(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	body, err := h.bodyOf(w, r)
+	body, err := bodyOf(w, r, "request", h.opts.MaxForm)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		return
 	}
-	form, err := url.ParseQuery(body)
+	form, err := url.ParseQuery(string(body))
 	if err != nil {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return

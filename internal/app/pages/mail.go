@@ -117,25 +117,21 @@ func (m *mailing) posts(ctx context.Context) ([]*post, error) {
 // laterVersions returns a function that reports whether to mail a new version of a mailed entry.
 // If not, the function adds the version to the ledger.
 func (m *mailing) laterVersions() func(lektordir.Ref) bool {
-	deliver := map[string]bool{} // by feed: its versions are mailed
-	unknown := map[string]bool{} // feeds whose setting cannot be read
+	policies := map[string]lektordir.Policy{} // by feed; "" if it cannot be read, until the next run
 	return func(ref lektordir.Ref) bool {
-		wanted, ok := deliver[ref.Feed]
-		if !ok && !unknown[ref.Feed] {
-			on, err := schedule.OnUpdateOf(m.Dir, ref.Feed)
-			if err != nil {
-				// The next run reads the setting again.
+		on, ok := policies[ref.Feed]
+		if !ok {
+			var err error
+			if on, err = schedule.OnUpdateOf(m.Dir, ref.Feed); err != nil {
 				m.S.Report.Print(err)
-				unknown[ref.Feed] = true
-			} else {
-				wanted = on == lektordir.UpdateAlways
-				deliver[ref.Feed] = wanted
+				on = ""
 			}
+			policies[ref.Feed] = on
 		}
-		if !wanted && !unknown[ref.Feed] {
+		if on != "" && on != lektordir.UpdateAlways {
 			m.ledger.add(ref)
 		}
-		return wanted
+		return on == lektordir.UpdateAlways
 	}
 }
 

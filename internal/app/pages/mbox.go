@@ -63,12 +63,9 @@ func statusOf(r lektordir.Ref) string {
 	if r.Place == lektordir.Cur {
 		status += "O"
 	}
-	for _, flag := range []struct {
-		pagePaths byte
-		letter    string
-	}{{'T', "D"}, {'F', "F"}} {
-		if r.HasFlag(flag.pagePaths) {
-			x += flag.letter
+	for _, flag := range []string{"TD", "FF"} { // of the entry, and of the message
+		if r.HasFlag(flag[0]) {
+			x += flag[1:]
 		}
 	}
 	text := ""

@@ -38,16 +38,12 @@ type run struct {
 }
 
 func (c Common) open(s *cmdline.Streams) (*run, error) {
-	clock := c.Now
-	if clock == nil {
-		clock = time.Now
-	}
 	q, err := entrystore.ParseQuery(c.Dir, c.Query)
 	if err != nil {
 		return nil, err
 	}
 	r := &run{query: q, private: c.Private}
-	r.Store, _, err = index.Open(c.Dir, clock, s, index.Options{})
+	r.Store, _, err = index.Open(c.Dir, c.Now, s, index.Options{})
 	if err == nil {
 		// A page or message without one of the entry's files would never be made again.
 		r.Strict = true

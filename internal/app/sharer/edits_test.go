@@ -218,7 +218,7 @@ func TestIdentityFromJournal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := feedstage.StageWith(t.Context(), feedstage.On(d, tx), f, lektordir.UpdateNew, feedstage.Options{}); err != nil {
+		if _, err := feedstage.On(d, tx).Stage(t.Context(), feedstage.Document(f, lektordir.UpdateNew, nil)); err != nil {
 			t.Fatal(err)
 		}
 		done := make(chan error, 1)

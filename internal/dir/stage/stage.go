@@ -241,8 +241,8 @@ func (t *Stager) list() error {
 // Versions maps the identity of each entry of a document to its date, or to zero if it has none. The
 // identity is a digest of the guid. It is also one of link or text if entries of the document share
 // the guid, or have none.
-func (doc *Document) Versions() map[string]time.Time {
-	items, _ := identify(*doc)
+func (doc Document) Versions() map[string]time.Time {
+	items, _ := identify(doc)
 	all := make(map[string]time.Time, len(items))
 	for _, it := range items {
 		all[it.identity.String()] = it.entry.updated()

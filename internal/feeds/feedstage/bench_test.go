@@ -55,7 +55,7 @@ func BenchmarkPast(b *testing.B) {
 				if err := tx.PutFeed((&lektordir.Feed{ID: feedID, Name: f.Title}).Files()); err != nil {
 					b.Fatal(err)
 				}
-				res, err := StageWith(b.Context(), On(d, tx), f, lektordir.UpdateNew, Options{})
+				res, err := On(d, tx).Stage(b.Context(), Document(f, lektordir.UpdateNew, nil))
 				if err != nil || len(res.New) != want {
 					b.Fatal(res, err)
 				}

@@ -24,10 +24,19 @@ func dated(text string, day int) feedconv.Entry {
 	return e
 }
 
-func (wo *world) fetchWith(o Options, entries ...feedconv.Entry) stage.Result {
+// apart returns a document that has no entry of another document of the transaction.
+func apart(f *feedconv.Feed, p lektordir.Policy) stage.Document {
+	doc := Document(f, p, nil)
+	doc.NoOverlap = true
+	return doc
+}
+
+func (wo *world) fetchWith(dates stage.Dates, entries ...feedconv.Entry) stage.Result {
 	wo.t.Helper()
 	return wo.transact(func(tx *stage.Stager) (stage.Result, error) {
-		return StageWith(wo.t.Context(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: entries}, wo.p, o)
+		doc := Document(&feedconv.Feed{Format: feedconv.Atom10, Entries: entries}, wo.p, nil)
+		doc.Dates = dates
+		return tx.Stage(wo.t.Context(), doc)
 	})
 }
 
@@ -60,7 +69,7 @@ func TestDates(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				res := wo.fetchWith(Options{Dates: c.dates}, dated("other", c.day))
+				res := wo.fetchWith(c.dates, dated("other", c.day))
 				wins := c.wins && policy != lektordir.UpdateNever && (policy == lektordir.UpdateAlways || place == "new")
 				if place == "deleted" {
 					// An old document brings back no entry that the user deleted.
@@ -83,7 +92,7 @@ func TestTwiceInOneDocument(t *testing.T) {
 		if reverse {
 			slices.Reverse(both)
 		}
-		v := Versions(&feedconv.Feed{Format: feedconv.Atom10, Entries: both})
+		v := Document(&feedconv.Feed{Format: feedconv.Atom10, Entries: both}, "", nil).Versions()
 		if len(v) != 1 {
 			t.Errorf("%v", v)
 		}
@@ -92,7 +101,7 @@ func TestTwiceInOneDocument(t *testing.T) {
 				t.Error(at)
 			}
 		}
-		if res := wo.fetchWith(Options{Dates: stage.OnlyNewer}, both...); len(res.New) != 1 || res.Repeated != 1 {
+		if res := wo.fetchWith(stage.OnlyNewer, both...); len(res.New) != 1 || res.Repeated != 1 {
 			t.Errorf("%+v", res)
 		}
 		if got := strings.Join(wo.contents(), " "); !strings.Contains(got, "new") || strings.Contains(got, "old") {
@@ -113,7 +122,7 @@ func TestRanked(t *testing.T) {
 	changed.Title = "1 now"
 	for range 2 {
 		feed := []feedconv.Entry{entry(4, "d"), entry(3, "renamed"), changed, entry(2, "b"), entry(2, "b")}
-		res := wo.fetchWith(Options{}, feed...)
+		res := wo.fetchWith(stage.AnyDate, feed...)
 		refs, err := wo.d.List(t.Context(), lektordir.ListOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -146,12 +155,12 @@ func TestKeep(t *testing.T) {
 	var first string
 	stage := func(keep func(string) bool) stage.Result {
 		return wo.transact(func(tx *stage.Stager) (stage.Result, error) {
-			arrived, err := Arrived(tx, feed)
+			arrived, err := tx.Arrived(Document(feed, "", nil))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var unknown []string
-			for id := range Versions(feed) {
+			for id := range Document(feed, "", nil).Versions() {
 				if _, known := arrived[id]; !known {
 					unknown = append(unknown, id)
 				}
@@ -159,7 +168,9 @@ func TestKeep(t *testing.T) {
 			if slices.Sort(unknown); len(unknown) > 0 && !slices.Contains(unknown, first) {
 				first = unknown[0]
 			}
-			return StageWith(t.Context(), tx, feed, wo.p, Options{Keep: keep})
+			doc := Document(feed, wo.p, nil)
+			doc.Keep = keep
+			return tx.Stage(t.Context(), doc)
 		})
 	}
 	if res := stage(func(string) bool { return false }); len(res.New) != 0 || first == "" {
@@ -194,7 +205,7 @@ func TestArrived(t *testing.T) {
 	for what, doc := range map[string]feedconv.Entry{"as it is": changed, "as it was": e, "changed once more": {ID: "g", GUID: "g", Title: "X"}, "by another guid": renumbered} {
 		wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 			feed := &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{other, doc}}
-			arrived, err := Arrived(tx, feed)
+			arrived, err := tx.Arrived(Document(feed, "", nil))
 			if err != nil || len(arrived) != 1 {
 				t.Fatal(what, arrived, err)
 			}
@@ -208,7 +219,7 @@ func TestArrived(t *testing.T) {
 	}
 }
 
-// If a document may have an entry that the transaction has staged already, StageWith returns
+// If a document may have an entry that the transaction has staged already, Stage returns
 // ErrOverlap, and the next transaction can stage the document.
 func TestNoOverlap(t *testing.T) {
 	base := feedconv.Entry{ID: "g", GUID: "g", Link: "http://x.example/1", Title: "T", Content: "c", Type: "text/plain", PubDate: time.Unix(1600000000, 0)}
@@ -234,7 +245,7 @@ func TestNoOverlap(t *testing.T) {
 		var overlap error
 		wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 			for _, f := range feeds {
-				if _, err := StageWith(t.Context(), tx, f, wo.p, Options{NoOverlap: true}); err != nil {
+				if _, err := tx.Stage(t.Context(), apart(f, wo.p)); err != nil {
 					overlap = err
 				}
 			}
@@ -246,7 +257,7 @@ func TestNoOverlap(t *testing.T) {
 		}
 		if overlap != nil {
 			wo.transact(func(tx *stage.Stager) (stage.Result, error) {
-				return StageWith(t.Context(), tx, feeds[1], wo.p, Options{NoOverlap: true})
+				return tx.Stage(t.Context(), apart(feeds[1], wo.p))
 			})
 		}
 		if refs, err := wo.d.List(t.Context(), lektordir.ListOptions{}); err != nil || len(refs) != c.want {

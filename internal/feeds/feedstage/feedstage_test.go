@@ -76,7 +76,7 @@ func (wo *world) transact(f func(*stage.Stager) (stage.Result, error)) stage.Res
 func (wo *world) fetch(entries ...feedconv.Entry) stage.Result {
 	wo.t.Helper()
 	return wo.transact(func(tx *stage.Stager) (stage.Result, error) {
-		return StageWith(context.Background(), tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: entries}, wo.p, Options{})
+		return tx.Stage(context.Background(), Document(&feedconv.Feed{Format: feedconv.RSS20, Entries: entries}, wo.p, nil))
 	})
 }
 
@@ -370,7 +370,7 @@ func TestAtomVersionsInOneDocument(t *testing.T) {
 	a, b := entry("a", "A"), entry("a", "B")
 	a.Updated, b.Updated = time.Unix(1, 0), time.Unix(2, 0)
 	wo.transact(func(tx *stage.Stager) (stage.Result, error) {
-		return StageWith(context.Background(), tx, &feedconv.Feed{Format: feedconv.Atom10, Entries: []feedconv.Entry{a, b}}, wo.p, Options{})
+		return tx.Stage(context.Background(), Document(&feedconv.Feed{Format: feedconv.Atom10, Entries: []feedconv.Entry{a, b}}, wo.p, nil))
 	})
 	wo.want("atom", "a=B")
 }

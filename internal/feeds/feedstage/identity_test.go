@@ -111,7 +111,7 @@ func TestGuidsOfTheirOwn(t *testing.T) {
 			for range 2 {
 				for _, doc := range c.docs {
 					if atom {
-						wo.fetchWith(Options{}, doc...)
+						wo.fetchWith(stage.AnyDate, doc...)
 					} else {
 						wo.fetch(doc...)
 					}
@@ -304,8 +304,8 @@ func TestOtherScheme(t *testing.T) {
 					var wanted []stage.Wanted
 					res := wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 						f := &feedconv.Feed{Format: feedconv.RSS20, Entries: doc}
-						wanted, _ = Wanted(tx, f, policy, stage.AnyDate)
-						return StageWith(t.Context(), tx, f, policy, Options{})
+						wanted, _ = tx.Wanted(Document(f, policy, nil))
+						return tx.Stage(t.Context(), Document(f, policy, nil))
 					})
 					if len(res.New)+len(res.Updated)+len(wanted) > 0 || !slices.Equal(wo.names(), names) {
 						t.Errorf("%s, %s, read %t, fetch %d: %+v, wanted %v", name, policy, read, i, res, wanted)
@@ -374,7 +374,7 @@ func TestOtherSchemeElsewhere(t *testing.T) {
 	wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 		var err error
 		for _, e := range []feedconv.Entry{base, secure} {
-			_, err = StageWith(t.Context(), tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{e}}, wo.p, Options{NoOverlap: true})
+			_, err = tx.Stage(t.Context(), apart(&feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{e}}, wo.p))
 		}
 		if err != stage.ErrOverlap {
 			t.Errorf("staged twice: %v", err)
@@ -407,7 +407,7 @@ func TestOtherSchemeElsewhere(t *testing.T) {
 				t.Errorf("imported %s, %s, first %t: %d entries", c.imported.GUID, c.imported.Link, feedFirst, got)
 			}
 			wo.transact(func(tx *stage.Stager) (stage.Result, error) {
-				arrived, err := Arrived(tx, &feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{scheme("https", c.feed)}})
+				arrived, err := tx.Arrived(Document(&feedconv.Feed{Format: feedconv.RSS20, Entries: []feedconv.Entry{scheme("https", c.feed)}}, "", nil))
 				if err != nil || len(arrived) != 1 {
 					t.Errorf("%v, %v", arrived, err)
 				}

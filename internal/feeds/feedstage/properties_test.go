@@ -106,23 +106,26 @@ func TestChangesOfProperties(t *testing.T) {
 func TestReplacedProperties(t *testing.T) {
 	wo := newWorld(t, lektordir.UpdateNew)
 	base := changed(entry("a", "<p>A</p>"), func(e *feedconv.Entry) { e.Categories, e.Comments = []string{"x"}, "http://c.example/1" })
-	article := Article{URL: "http://example.com/a", HTML: []byte("<p>the whole article</p>")}
+	article := lektordir.FullText{URL: "http://example.com/a", Type: "text/html"}
 	fetch := func(doc ...feedconv.Entry) stage.Result {
 		return wo.transact(func(tx *stage.Stager) (stage.Result, error) {
 			f := &feedconv.Feed{Format: feedconv.RSS20, Entries: doc}
-			wanted, err := Wanted(tx, f, wo.p, stage.AnyDate)
+			wanted, err := tx.Wanted(Document(f, wo.p, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
-			return StageWith(t.Context(), tx, f, wo.p, Options{Article: func(i int) (Article, bool, error) {
-				return article, slices.ContainsFunc(wanted, func(w stage.Wanted) bool { return w.Index == i }), nil
-			}})
+			return tx.Stage(t.Context(), Document(f, wo.p, func(i int, e *lektordir.Entry) {
+				if slices.ContainsFunc(wanted, func(w stage.Wanted) bool { return w.Index == i }) {
+					e.FeedContent, e.FullText = e.Content, article
+					e.Content = []byte("<p>the whole article</p>")
+				}
+			}))
 		})
 	}
 	old := fetch(base).New[0]
 	fetch(changed(base, func(e *feedconv.Entry) { e.Categories = []string{"x", "new"} }))
 	e := wo.read()
-	if !slices.Equal(e.Categories, []string{"x", "new"}) || e.Comments != base.Comments || string(e.Content) != string(article.HTML) ||
+	if !slices.Equal(e.Categories, []string{"x", "new"}) || e.Comments != base.Comments || string(e.Content) != "<p>the whole article</p>" ||
 		string(e.FeedContent) != base.Content || e.FullText.URL != article.URL || e.ID != "a" || e.Title != "a" || e.Replaces != old || !e.PubDate.Equal(base.PubDate) {
 		t.Errorf("%+v", e)
 	}

@@ -111,19 +111,13 @@ func storedValue(s *settings.Setting, value string) string {
 func begun(d *lektordir.Dir, s *Subscription) []Change {
 	changes := []Change{{s.Hash, feedfiles.FileURL, "", withOrigin(feedfiles.OneLine(s.URL),
 		feedfiles.OneLine(s.Origin))}}
-	for _, set := range settings.All {
-		value := ""
-		switch {
-		case set.Path == feedfiles.PathCategories:
-			value = strings.Join(s.Categories, "\n")
-		case set.Path == feedfiles.PathAlias && s.Alias != "":
-			value = s.Alias
-		default:
-			continue
-		}
-		if c, ok := changeOf(d, s.Hash, &set, value); ok {
-			changes = append(changes, c)
-		}
+	alias, _ := settings.Lookup("alias")
+	if c, ok := changeOf(d, s.Hash, alias, s.Alias); ok && s.Alias != "" {
+		changes = append(changes, c)
+	}
+	categories, _ := settings.Lookup("categories")
+	if c, ok := changeOf(d, s.Hash, categories, strings.Join(s.Categories, "\n")); ok {
+		changes = append(changes, c)
 	}
 	return changes
 }

@@ -72,15 +72,13 @@ func (e *BuildError) Error() string {
 // calls warn, which may be nil, for each defect that was repaired or skipped, in the order
 // of the document. The error is a [*BuildError].
 func Decode(b []byte, warn func(Warning)) (*Document, error) {
-	d := decoder{scanner: scanner{b: b}, report: warn}
-	return d.decode()
+	return (&decoder{scanner: scanner{b: b, line: 1, at: 1}, report: warn}).decode()
 }
 
 // DecodeStrict decodes a document as [Decode] does, and also warns of everything that a
 // strict writer would not write.
 func DecodeStrict(b []byte, warn func(Warning)) (*Document, error) {
-	d := decoder{scanner: scanner{b: b}, report: warn, strict: true}
-	return d.decode()
+	return (&decoder{scanner: scanner{b: b, line: 1, at: 1}, report: warn, strict: true}).decode()
 }
 
 // decoder decodes one document.
@@ -127,7 +125,6 @@ type candidate struct {
 }
 
 func (d *decoder) decode() (*Document, error) {
-	d.line, d.at = 1, 1
 	d.doc.Entries = make([]FeedEntry, 0, min(bytes.Count(d.b, []byte(","))/2, DefaultTop))
 	if err := d.buildTime(); err != nil {
 		return nil, err
@@ -303,7 +300,7 @@ func (d *decoder) checkPlain(f []byte) {
 // newURL handles a URL.
 func (d *decoder) newURL(f []byte) {
 	d.beginURL()
-	if d.url.size = escapedLen(f); d.url.size > MaxField {
+	if d.url.size = len(EscapeURL(string(f))); d.url.size > MaxField {
 		d.dropURL()
 		return
 	}
@@ -354,9 +351,6 @@ func (d *decoder) dropURL() {
 	d.url.drop, d.url.text = true, d.url.text[:0]
 }
 
-// escapedLen returns the length of a URL as [EscapeURL] writes it.
-func escapedLen(url []byte) int { return len(EscapeURL(string(url))) }
-
 // checkEscaped warns of characters that a URL must not contain.
 func (d *decoder) checkEscaped(f []byte) {
 	if s := string(f); s != EscapeURL(s) || !utf8.Valid(f) {
@@ -371,7 +365,7 @@ func (d *decoder) text(f []byte) {
 		return
 	}
 	// The field is the rest of a URL with a comma.
-	d.url.size += 3*(d.url.empties+1) + escapedLen(f) // each comma is %2C
+	d.url.size += 3*(d.url.empties+1) + len(EscapeURL(string(f))) // each comma is %2C
 	commas := d.url.empties + 1
 	d.url.empties = 0
 	if d.url.drop || d.url.size > MaxField {

@@ -32,18 +32,13 @@ var (
 
 // Minute returns the minute of a time, counted from 1970-01-01 UTC (section "Timestamp in
 // minutes before/after build").
-func Minute(t time.Time) int64 { return floorDiv(t.Unix(), 60) }
+func Minute(t time.Time) int64 {
+	s := t.Unix()
+	return (s - (s%60+60)%60) / 60
+}
 
 // Time returns the beginning of a minute, in UTC.
 func Time(minute int64) time.Time { return time.Unix(minute*60, 0).UTC() }
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
-}
 
 // Checksum returns the Dumb Checksum of a title by the second definition (section "Dumb
 // Checksum"), which is the one that lektor writes: the sum of the first UTF-16 units of its
@@ -51,17 +46,12 @@ func floorDiv(a, b int64) int64 {
 func Checksum(title string) uint8 {
 	sum := uint8(0)
 	for _, r := range title {
-		sum += firstUnit(r)
+		if r >= 0x10000 {
+			r = 0xD800 + (r-0x10000)>>10
+		}
+		sum += uint8(r)
 	}
 	return sum
-}
-
-// firstUnit returns the low byte of the first UTF-16 unit of a code point.
-func firstUnit(r rune) uint8 {
-	if r >= 0x10000 {
-		r = 0xD800 + (r-0x10000)>>10
-	}
-	return uint8(r)
 }
 
 // LoopChecksum returns the Dumb Checksum by the first definition: the sum of all UTF-16

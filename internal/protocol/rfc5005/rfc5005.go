@@ -19,7 +19,6 @@ package rfc5005
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -217,32 +216,23 @@ func SameOrigin(a, b string) bool {
 	return feedurl.IsHTTP(a) && feedurl.IsHTTP(b) && feedurl.SameOrigin(a, b)
 }
 
-// LinkError reports a link that must not be followed.
-type LinkError struct{ URL, Reason string }
-
-func (e *LinkError) Error() string {
-	return fmt.Sprintf("%s: %s", feedurl.Brief(feedurl.Public(e.URL)), e.Reason)
-}
-
-// Check returns an error if a link from the document at from must not be followed: a stranger wrote
-// it, and it may name something that only the user may request.
-func Check(from, to string) error {
+// Check returns the reason why a link from the document at from must not be followed, or nil: a stranger
+// wrote it, and it may name something that only the user may request.
+func Check(from, to string) *Stop {
+	const refused = "the link to it is not followed: "
 	u, err := feedurl.Parse(to)
-	var bad *feedurl.Error
-	switch {
-	case errors.As(err, &bad):
-		reason := bad.Reason
+	if bad, ok := errors.AsType[*feedurl.Error](err); ok {
 		if u, err := url.Parse(to); err == nil && u.Scheme != "" && !feedurl.IsHTTP(to) {
 			// A user may name files and commands, a stranger may not.
-			reason = "only http: and https: are followed, not " + u.Scheme + ":"
+			return &Stop{to, refused + "only http: and https: are followed, not " + u.Scheme + ":"}
 		}
-		return &LinkError{to, "the link to it is not followed: " + reason}
-	case err != nil:
-		return &LinkError{to, "the link to it is not followed: " + err.Error()}
+		return &Stop{to, refused + bad.Reason}
+	}
+	switch {
 	case u.User != nil:
-		return &LinkError{to, "the link to it is not followed: it has a user name or password in it"}
+		return &Stop{to, refused + "it has a user name or password in it"}
 	case u.Scheme == "http" && strings.HasPrefix(strings.ToLower(from), "https:"):
-		return &LinkError{to, "the link to it is not followed: it leads from https to http"}
+		return &Stop{to, refused + "it leads from https to http"}
 	}
 	return nil
 }

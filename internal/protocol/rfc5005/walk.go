@@ -93,9 +93,9 @@ const (
 	FlagBytes     = "limit-bytes"
 )
 
-// Stop is the reason why a walk ended before the first archive.
+// Stop is the reason why a walk ended before the first archive, or a link is not followed.
 type Stop struct {
-	URL    string // URL of the archive that is missing
+	URL    string // URL of the archive that is missing, or of the link
 	Reason string // one line
 }
 
@@ -220,7 +220,7 @@ func (w *Walk) Next() (url, from string, ok bool) {
 			break
 		}
 		if err := Check(w.from, w.next); err != nil {
-			w.Fail(err.(*LinkError).Reason, true)
+			w.Fail(err.Reason, true)
 			break
 		}
 		return w.next, w.from, true
@@ -284,7 +284,7 @@ func (w *Walk) Count(entries int, bytes int64) {
 func (w *Walk) Arrived(final string) (known *Stored, err error) {
 	final = Normal(final)
 	if err := Check(w.next, final); err != nil {
-		w.Fail("it redirects to "+feedurl.Brief(feedurl.Public(final))+": "+err.(*LinkError).Reason, true)
+		w.Fail("it redirects to "+feedurl.Brief(feedurl.Public(final))+": "+err.Reason, true)
 		return nil, w.stop
 	}
 	if final != w.next && w.loops(final, "it redirects to "+feedurl.Brief(final)+", which was passed before") {

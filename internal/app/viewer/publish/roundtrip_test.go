@@ -75,7 +75,7 @@ func deliverFeed(t *testing.T, f *fixture, feed *feedconv.Feed) {
 	if err := txn.PutFeed((&lektordir.Feed{ID: id, Name: "Round trip"}).Files()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := feedstage.StageWith(t.Context(), feedstage.On(d, txn), feed, lektordir.UpdateNew, feedstage.Options{}); err != nil {
+	if _, err := feedstage.On(d, txn).Stage(t.Context(), feedstage.Document(feed, lektordir.UpdateNew, nil)); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
