@@ -175,11 +175,7 @@ func Brief(s string) (string, bool) {
 	if len(s) <= maxWords {
 		return s, true
 	}
-	n := maxWords - len("…")
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return strings.TrimRight(s[:n], " ") + "…", false
+	return strings.TrimRight(strings.ToValidUTF8(s[:maxWords-len("…")], ""), " ") + "…", false
 }
 
 // Words encodes text for an unstructured field (RFC 2047, 5 (1)).

@@ -70,18 +70,19 @@ func (v *View) wordsWith(seg segment, limit int) (words []string, ok bool) {
 
 // wordsAround adds the words of a row that have a piece, until they are more than limit.
 func wordsAround(words []string, row, piece []byte, limit int) []string {
+	text := bytes.Trim(piece, "\n") // is found sooner, as newlines are frequent
 	for len(words) <= limit {
-		i := bytes.Index(row, piece)
+		i := bytes.Index(row, text)
 		if i < 0 {
 			break
 		}
-		if piece[0] == '\n' {
-			i++
+		begin := bytes.LastIndexByte(row[:i], '\n') + 1
+		word, _, _ := bytes.Cut(row[begin:], []byte{'\n'})
+		end := begin + len(word)
+		if bytes.Contains(row[max(begin-1, 0):min(end+1, len(row))], piece) {
+			words = append(words, string(word))
 		}
-		row = row[bytes.LastIndexByte(row[:i], '\n')+1:]
-		word, _, _ := bytes.Cut(row, []byte{'\n'})
-		words = append(words, string(word))
-		row = row[len(word):]
+		row = row[end:]
 	}
 	return words
 }

@@ -53,6 +53,9 @@ func Cut(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
+var units = map[string]time.Duration{"w": 7 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour, "m": time.Minute,
+	"s": time.Second}
+
 // ParseInterval parses a time between fetches: a number of seconds, or numbers with units (w, d,
 // h, m, s), as in "1d12h" or "90m". The minimum is a second, the maximum ten years.
 func ParseInterval(v string) (time.Duration, error) {
@@ -66,24 +69,9 @@ func ParseInterval(v string) (time.Duration, error) {
 			return 0, bad
 		}
 		count, _ := strconv.Atoi(rest[:n])
-		rest = rest[n:]
 		unit := time.Second
-		switch {
-		case rest == "" && first:
-		case rest == "":
-			return 0, bad
-		default:
-			switch rest[0] {
-			case 'w':
-				unit = 7 * 24 * time.Hour
-			case 'd':
-				unit = 24 * time.Hour
-			case 'h':
-				unit = time.Hour
-			case 'm':
-				unit = time.Minute
-			case 's':
-			default:
+		if rest = rest[n:]; rest != "" || !first {
+			if unit = units[rest[:min(1, len(rest))]]; unit == 0 {
 				return 0, bad
 			}
 			rest = rest[1:]

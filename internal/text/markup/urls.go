@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"html"
 	"net/url"
+	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -308,41 +310,22 @@ func ResolveAttr(base *url.URL, key, val string) (string, bool) {
 // resolveSrcset resolves each candidate of a srcset: URLs with an optional
 // descriptor, separated by commas; commas inside a URL belong to it.
 func resolveSrcset(base *url.URL, v string) (string, bool) {
-	var b strings.Builder
 	changed := false
-	for i := 0; i < len(v); {
-		start := i
-		for i < len(v) && (IsSpace(v[i]) || v[i] == ',') {
-			i++
-		}
-		b.WriteString(v[start:i])
-		start = i
-		for i < len(v) && !IsSpace(v[i]) {
-			i++
-		}
-		u := v[start:i]
+	v = candidate().ReplaceAllStringFunc(v, func(c string) string {
+		u := c[:strings.IndexAny(c+" ", " \t\n\r\f")]
 		// Unicode white space at the end does not belong to the URL, either.
 		bare := strings.TrimRightFunc(u, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 		abs := Resolve(base, bare)
 		changed = changed || abs != bare
-		b.WriteString(abs)
-		b.WriteString(u[len(bare):])
-		if bare == "" || strings.Contains(u[len(bare):], ",") {
-			continue
-		}
-		start = i
-		for depth := 0; i < len(v) && (v[i] != ',' || depth > 0); i++ {
-			switch v[i] {
-			case '(':
-				depth++
-			case ')':
-				depth--
-			}
-		}
-		b.WriteString(v[start:i])
-	}
-	return b.String(), changed
+		return abs + c[len(bare):]
+	})
+	return v, changed
 }
+
+// candidate matches a URL and a comma, or its descriptor up to the next comma that is not in parentheses.
+var candidate = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:[^\s,]\S*[^\s,]|[^\s,])(?:,|[^,(]*(?:\([^)]*\)?[^,(]*)*)`)
+})
 
 var attrEscaper = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "'", "&#39;", "<", "&lt;", ">", "&gt;")
 

@@ -101,13 +101,7 @@ func clean(s string, line bool) string {
 }
 
 // breaks reports whether r separates words when text is put on one line.
-func breaks(r rune) bool {
-	switch r {
-	case '\n', '\r', '\t', '\v', '\f', 0x85, 0x2028, 0x2029:
-		return true
-	}
-	return false
-}
+func breaks(r rune) bool { return strings.ContainsRune("\n\r\t\v\f\u0085\u2028\u2029", r) }
 
 // widths counts columns like most terminals. It ignores the locale, since output must not depend
 // on it.
@@ -158,11 +152,7 @@ func Brief(s string) string {
 	if len(s) <= maxBrief {
 		return s
 	}
-	n := maxBrief
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return strings.TrimRight(s[:n], " ")
+	return strings.TrimRight(strings.ToValidUTF8(s[:maxBrief], ""), " ")
 }
 
 // XML replaces characters that a terminal acts on by numeric references: C1 controls,
