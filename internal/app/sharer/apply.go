@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -166,9 +165,10 @@ func (a *applier) change(w *commit.Writer, act action) error {
 			func() error { return subscriptions.Remove(w, a.r.d, act.feed, nil) })
 	}
 	after := *before
-	path, key, value := feedfiles.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
+	path, area, key := feedfiles.CategoriesPath(act.feed), "", "categories"
+	value := strings.Join(act.categories, "\n")
 	if act.kind == setAlias {
-		path, key, value = "src/"+feedfiles.AliasPath(act.feed), "alias", act.alias
+		path, area, key, value = "src/"+feedfiles.AliasPath(act.feed), "view", "alias", act.alias
 		after.Alias = act.alias
 	} else {
 		after.Categories = act.categories
@@ -180,7 +180,14 @@ func (a *applier) change(w *commit.Writer, act action) error {
 		!slices.Equal(read.Categories, before.Categories) {
 		return &commit.BusyError{Feed: act.feed} // the user has just changed the subscription
 	}
-	if err := a.writePlaceholder(act.feed, path); err != nil {
+	if err := feedfiles.Guard(a.r.d, act.feed, area); err != nil {
+		return err
+	}
+	// An empty file means the same as none. With its stamp, the store sees that the setting was changed,
+	// even if it is missing again.
+	a.store.step()
+	file := a.r.d.Join(path)
+	if err := atomicfile.InDir(file, func() error { return create(file) }); err != nil {
 		return err
 	}
 	return a.changeFile(act.kind, act.feed, path, &after, func() error {
@@ -191,21 +198,8 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	})
 }
 
-// writePlaceholder creates an empty file for a missing setting; both mean the same. With the stamp
-// of this file, the store sees that the setting was changed, even if it is missing again.
-func (a *applier) writePlaceholder(feed, rel string) error {
-	area, _, nested := strings.Cut(strings.TrimPrefix(rel, "src/"+feed+"/etc/"), "/")
-	if !nested {
-		area = ""
-	}
-	if err := feedfiles.Guard(a.r.d, feed, area); err != nil {
-		return err
-	}
-	path := a.r.d.Join(rel)
-	a.store.step()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
+// create creates an empty file unless it exists.
+func create(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if errors.Is(err, fs.ErrExist) {
 		return nil

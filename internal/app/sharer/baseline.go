@@ -154,17 +154,14 @@ func (b *baseline) setEntry(feed, identity string, e baseEntry) {
 // and entries that could not be read stay as they were.
 func (b *baseline) follow(l *local) {
 	for _, hash := range union(b.feeds, l.subs) {
-		f, sub := b.feeds[hash], l.subs[hash]
-		s := b.sub(hash)
+		sub, s, here := l.subs[hash], b.sub(hash), l.entries[hash]
+		readable := l.withheld[hash] == "" && !l.unread[hash]
 		switch {
-		case f != nil && (l.withheld[hash] != "" || l.unread[hash]):
-			if l.entries[hash] == nil {
-				continue
-			}
+		case !readable:
 		case sub != nil:
 			s.subscribed, s.alias, s.categories = true, sub.Alias, sub.Categories
 			b.setSub(hash, s)
-		case s.unshared || l.entries[hash] != nil:
+		case s.unshared || here != nil:
 			b.setSub(hash, baseSub{unshared: s.unshared, journal: s.journal})
 		default:
 			b.moved = true
@@ -172,8 +169,7 @@ func (b *baseline) follow(l *local) {
 			b.changes, b.lineFeed = fmt.Appendf(b.changes, "end %s\n", hash), ""
 			continue
 		}
-		here := l.entries[hash]
-		if l.unchanged[hash] != "" {
+		if l.unchanged[hash] != "" || !readable && here == nil {
 			continue
 		}
 		entries := b.entries(hash)

@@ -79,11 +79,11 @@ type peer struct {
 func (e *endpoint) peers() ([]peer, error) {
 	out := []peer{}
 	if e.target != "" && !isURL(e.target) {
-		names, err := os.ReadDir(e.target)
+		names, err := atomicfile.Optional(os.ReadDir(e.target))
 		if errors.Is(err, syscall.ENOTDIR) {
 			err = cmdline.Hint(err, anotherTarget)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
 			return nil, err
 		}
 		for _, n := range names {
@@ -99,8 +99,8 @@ func (e *endpoint) peers() ([]peer, error) {
 			}
 		}
 	}
-	names, err := os.ReadDir(e.path(peersDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	names, err := atomicfile.Optional(os.ReadDir(e.path(peersDir)))
+	if err != nil {
 		return nil, err
 	}
 	for _, n := range names {
@@ -111,11 +111,10 @@ func (e *endpoint) peers() ([]peer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if place == "" {
-			continue
+		if place != "" {
+			out = slices.DeleteFunc(out, func(p peer) bool { return p.name == n.Name() })
+			out = append(out, peer{name: n.Name(), place: place, named: true})
 		}
-		out = slices.DeleteFunc(out, func(p peer) bool { return p.name == n.Name() })
-		out = append(out, peer{name: n.Name(), place: place, named: true})
 	}
 	return out, nil
 }
@@ -149,17 +148,14 @@ func (e *endpoint) recordOf(name, place string, anew bool) record {
 
 // knows reports whether a document was read.
 func (r record) knows(name string) bool {
-	return r.Get(name)+r.Get(name+".etag")+r.Get(name+".modified") != ""
+	return r.Get(name+".etag")+r.Get(name+".modified") != ""
 }
 
 // forget makes the next run read a document again.
-func (r record) forget(name string) {
-	r.Set(name, "")
-	r.validators(name, "", "")
-}
+func (r record) forget(name string) { r.validators(name, "", "") }
 
-// validators sets the validators of a document. If they are empty, the next request for it
-// is unconditional.
+// validators sets the validators of a document, of which the first is the state of a file in a directory. If
+// they are empty, the next request for it is unconditional.
 func (r record) validators(name, etag, modified string) {
 	r.Set(name+".etag", etag)
 	r.Set(name+".modified", modified)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/protocol/opml"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // folders is the folder tree of a document of subscriptions.
@@ -80,7 +81,7 @@ func split(path string) (parent, name string) {
 }
 
 func folderContent(name string) []byte {
-	return []byte(`<outline text="` + feedsync.Attr(name) + `"></outline>`)
+	return []byte(`<outline text="` + xmltext.Attr(name) + `"></outline>`)
 }
 
 // folder returns the id of the folder at a path. It creates missing folders.

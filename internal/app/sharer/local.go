@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -210,6 +211,26 @@ func (r *reader) identityOf(ref lektordir.Ref) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
+// entryIDs maps ids of entries to identities. An id that several entries have maps to "".
+func (r *reader) entryIDs(here map[string]lektordir.Ref) (map[string]string, error) {
+	ids := map[string]string{}
+	for identity, ref := range here {
+		entry, err := r.d.ReadEntry(ref, lektordir.FieldID)
+		if isUnreadable(err) {
+			return nil, err // it may have the same id as another, so no id is certain
+		}
+		if err != nil || entry.ID == "" {
+			continue
+		}
+		id := feedurl.Public(entry.ID)
+		if _, several := ids[id]; several {
+			identity = ""
+		}
+		ids[id] = identity
+	}
+	return ids, nil
+}
+
 // isUnreadable reports whether a file exists but could not be read.
 func isUnreadable(err error) bool {
 	var path *fs.PathError
@@ -229,10 +250,9 @@ func (r *reader) deletes() func(feed string) bool {
 	return func(feed string) bool { return used && atomicfile.Exists(r.d.Join("new", feed)) }
 }
 
-// absent returns those of the identities that are really gone: it lists the feed again
-// under its lock, with entries in tmp/ that are not being deleted. If a fetcher holds the lock, it returns
-// none.
-func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, identities []string) ([]string, error) {
+// identities returns the identities of a feed's entries under its lock, with those in tmp/ that are not
+// being deleted. If a fetcher holds the lock, it returns nil.
+func (r *reader) identities(ctx context.Context, w *commit.Writer, feed string) (map[string]bool, error) {
 	t, err := w.Begin(feed)
 	if errors.As(err, new(*commit.BusyError)) {
 		return nil, nil
@@ -242,8 +262,8 @@ func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, iden
 	}
 	defer t.Close()
 	here := map[string]bool{}
-	names, err := os.ReadDir(r.d.Join("tmp", feed))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	names, err := atomicfile.Optional(os.ReadDir(r.d.Join("tmp", feed)))
+	if err != nil {
 		return nil, err
 	}
 	for _, n := range names {
@@ -252,15 +272,10 @@ func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, iden
 		}
 	}
 	refs, err := listing(ctx, r.d, feed)
-	if err != nil {
-		return nil, err
-	}
 	for _, ref := range refs {
-		identity, err := r.identityOf(ref)
-		if err != nil {
-			return nil, err
-		}
+		identity, bad := r.identityOf(ref)
+		err = cmp.Or(err, bad)
 		here[identity] = true
 	}
-	return slices.DeleteFunc(identities, func(id string) bool { return here[id] }), nil
+	return here, err
 }

@@ -21,17 +21,17 @@ type marks struct {
 	ofFeed  map[string]map[string]mark // by feed, then by the rest of the id, see splitID
 	stored  map[string][]byte          // by feed: lines of the store that are not in ofFeed yet
 	touched map[string]bool            // feeds with marks that the store lacks
+	changes []byte                     // lines of these marks, unless they are longer than maxTorn
 }
 
 // mark is an item as a line of the store, see [appendMark].
 type mark struct {
-	line    []byte
-	newer   bool // changed since the last complete document
-	touched bool // the store lacks it
+	line  []byte
+	newer bool // changed since the last complete document
 }
 
 func newMarks() *marks {
-	return &marks{map[string]map[string]mark{}, map[string][]byte{}, map[string]bool{}}
+	return &marks{map[string]map[string]mark{}, map[string][]byte{}, map[string]bool{}, nil}
 }
 
 // flags are the shared flags: seen, flagged, trashed, and the user's own.
@@ -122,23 +122,28 @@ func (s *marks) add(m mark) {
 // put adds or replaces an item that the store lacks.
 func (s *marks) put(it *feedsync.Item) {
 	feed, _ := splitID(it.ID)
-	s.touched[feed] = true
-	s.add(mark{bytes.Clone(appendMark(nil, it)), true, true})
+	m := mark{bytes.Clone(appendMark(nil, it)), true}
+	if s.touched[feed] = true; len(s.changes) <= maxTorn {
+		s.changes = m.append(s.changes)
+	}
+	s.add(m)
 }
 
-// each replaces the marks in memory.
-func (s *marks) each(replace func(*mark)) {
+// saved records that the store has all marks.
+func (s *marks) saved() {
+	s.changes = nil
+	clear(s.touched)
+}
+
+// published records that the complete document has all marks.
+func (s *marks) published() {
 	for _, marks := range s.ofFeed {
 		for rest, m := range marks {
-			replace(&m)
+			m.newer = false
 			marks[rest] = m
 		}
 	}
 }
-
-// saved records that the store has all marks, published that the complete document has them.
-func (s *marks) saved()     { s.each(func(m *mark) { m.touched = false }); clear(s.touched) }
-func (s *marks) published() { s.each(func(m *mark) { m.newer = false }) }
 
 // feeds returns the sorted feeds that have marks.
 func (s *marks) feeds() []string { return union(s.ofFeed, s.stored) }
@@ -198,8 +203,7 @@ func (s *marks) size(newer bool, hidden map[string]bool) (n int) {
 	return n
 }
 
-func (m mark) isNewer() bool   { return m.newer }
-func (m mark) isTouched() bool { return m.touched }
+func (m mark) isNewer() bool { return m.newer }
 
 // append appends the line of the store.
 func (m mark) append(b []byte) []byte { return append(append(append(b, markWord...), m.line...), '\n') }
@@ -260,8 +264,7 @@ func appendMark(b []byte, m *feedsync.Item) []byte {
 		b = append(b, '!')
 	}
 	b = append(strconv.AppendUint(append(b, '\t'), m.Version, 10), '\t')
-	b = append(appendUpdates(b, m.History), '\t')
-	b = append(appendUpdates(b, m.Settled), '\t')
+	b = append(appendUpdates(append(appendUpdates(b, m.History), '\t'), m.Settled), '\t')
 	return appendField(b, m.Content)
 }
 
@@ -289,23 +292,20 @@ func appendUpdates(b []byte, list []feedsync.Update) []byte {
 
 // readMark reads the line of [appendMark].
 func readMark(line []byte) (*feedsync.Item, bool) {
-	id, line, _ := bytes.Cut(line, []byte{'\t'})
-	flags, line, ok := bytes.Cut(line, []byte{'\t'})
-	if string(flags) == "x" {
-		it, err := feedsync.ReadItem(unescape(line))
-		return it, err == nil && it.ID == string(id)
+	f := bytes.SplitN(line, []byte{'\t'}, 6)
+	if len(f) == 3 && string(f[1]) == "x" {
+		it, err := feedsync.ReadItem(unescape(f[2]))
+		return it, err == nil && it.ID == string(f[0])
 	}
-	number, line, _ := bytes.Cut(line, []byte{'\t'})
-	history, line, _ := bytes.Cut(line, []byte{'\t'})
-	settled, content, complete := bytes.Cut(line, []byte{'\t'})
-	it := &feedsync.Item{ID: string(id), Content: unescape(content), Deleted: bytes.IndexByte(flags, '-') >= 0,
-		Conflict: bytes.IndexByte(flags, '!') >= 0}
-	var err error
-	it.Version, err = strconv.ParseUint(string(number), 10, 64)
-	var ok1, ok2 bool
-	it.History, ok1 = readUpdates(history)
-	it.Settled, ok2 = readUpdates(settled)
-	return it, ok && complete && err == nil && ok1 && ok2 && len(it.History) > 0
+	if len(f) != 6 {
+		return nil, false
+	}
+	version, err := strconv.ParseUint(string(f[2]), 10, 64)
+	history, ok := readUpdates(f[3])
+	settled, ok2 := readUpdates(f[4])
+	return &feedsync.Item{ID: string(f[0]), Version: version, Deleted: bytes.IndexByte(f[1], '-') >= 0,
+		Conflict: bytes.IndexByte(f[1], '!') >= 0, History: history, Settled: settled,
+		Content: unescape(f[5])}, ok && ok2 && err == nil && len(history) > 0
 }
 
 func readUpdates(field []byte) (out []feedsync.Update, ok bool) {

@@ -10,12 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/journal"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
-	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -24,18 +24,14 @@ import (
 // guids changed, the entry has another identity. The journal of either machine may know
 // both, and marks name all identities that the journal knows.
 type entryMatcher struct {
-	r          *reader
-	set        *itemSet
-	base       *baseline
-	entries    baseEntries // recorded entries
-	feed       string
-	here       map[string]lektordir.Ref
-	changed    bool              // marks, entries or the journal have changed since the last run
-	journal    map[string]string // identity -> identity in the entry's name
-	bySharedID map[string]string // shared identity -> own identity
-	named      map[string]string // result of names
-	byID       map[string]string // id of an entry -> own identity; "" if several entries have the id
-	failed     error             // the journal or an entry could not be read
+	set     *itemSet
+	base    *baseline
+	entries baseEntries // recorded entries
+	feed    string
+	here    map[string]lektordir.Ref
+	own     map[string]string        // identity on any machine -> own identity
+	named   map[string]string        // further identity in a mark -> identity of the mark, or the reverse
+	ids     func() map[string]string // ids of entries -> own identity
 }
 
 // matchEntries assigns to entries the identities under which their marks are shared. It returns the
@@ -52,25 +48,27 @@ func (r *reader) matchEntries(s *itemSet, base *baseline, l *local) map[string]i
 		if feed == "" || l.withheld[feed] != "" || len(here) == 0 && l.subs[feed] == nil {
 			continue
 		}
-		entries := base.entries(feed)
-		m := &entryMatcher{r: r, set: s, base: base, entries: entries, feed: feed, here: here,
-			bySharedID: entries.bySharedIdentity(here), changed: s.news[feed]}
-		for identity := range here {
-			_, known := entries[identity]
-			m.changed = m.changed || !known
-		}
-		strangers := m.strangers()
-		size := journalSize(r.d, feed)
-		sub := base.sub(feed)
+		m := &entryMatcher{set: s, base: base, entries: base.entries(feed), feed: feed, here: here}
+		size, sub, strangers := journalSize(r.d, feed), base.sub(feed), m.strangers()
 		grown := base.feeds[feed] != nil && sub.journal != size
-		if m.changed = m.changed || grown; len(strangers) > 0 || grown {
-			m.journal, m.failed = journal.Lineages(r.d.Join(commit.JournalPath(feed)))
-			if grown && m.failed == nil {
-				m.addIdentities()
-				sub.journal = size
-				base.setSub(feed, sub)
-			}
+		if !grown && len(strangers) == 0 {
+			continue
 		}
+		lineages, failed := journal.Lineages(r.d.Join(commit.JournalPath(feed)))
+		if grown && failed == nil {
+			m.addIdentities(lineages)
+			sub.journal = size
+			base.setSub(feed, sub)
+		}
+		m.learn(lineages)
+		m.ids = sync.OnceValue(func() map[string]string {
+			if !grown && !s.news[feed] {
+				return nil // reading the ids of all entries is slow, so it is done only after a change
+			}
+			ids, err := r.entryIDs(here)
+			failed = errors.Join(failed, err)
+			return ids
+		})
 		for _, other := range slices.Sorted(maps.Keys(strangers)) {
 			if own := m.find(other, strangers[other]); own != "" {
 				m.link(own, other)
@@ -78,8 +76,8 @@ func (r *reader) matchEntries(s *itemSet, base *baseline, l *local) map[string]i
 				waiting[feed] += m.live(strangers[other])
 			}
 		}
-		if m.failed != nil {
-			r.addTrouble(m.failed)
+		if failed != nil {
+			r.addTrouble(failed)
 			delete(l.stamps, feed) // the next run tries again
 		}
 	}
@@ -136,27 +134,36 @@ func (m *entryMatcher) hasMarks(identity string) bool {
 	return strings.ContainsFunc(flags, func(c rune) bool { return m.mark(identity, byte(c)) != nil })
 }
 
+// learn sets own, where the entries that are here come first, and named.
+func (m *entryMatcher) learn(lineages map[string]string) {
+	m.own, m.named = m.entries.bySharedIdentity(m.here), map[string]string{}
+	for identity := range m.here {
+		m.own[identity] = cmp.Or(m.own[identity], identity)
+	}
+	for other, own := range lineages {
+		if _, known := m.own[other]; !known && m.has(own) {
+			m.own[other] = own
+		}
+	}
+	for rest, k := range m.set.marks.of(m.feed) {
+		if !bytes.Contains(k.line, []byte("identity>")) {
+			continue
+		}
+		identity, _ := keyOf(rest)
+		for _, other := range k.item().Children(feedsync.LektorNamespace, "identity") {
+			if m.named[other] = identity; m.has(other) {
+				m.named[identity] = other
+			}
+		}
+	}
+}
+
 // find returns the own identity of the entry that another identity refers to, "" if the
 // entry is not here. marks are the marks with the other identity.
 func (m *entryMatcher) find(other string, marks []mark) string {
-	if own, ok := m.bySharedID[other]; ok {
+	if own := cmp.Or(m.own[other], m.own[m.named[other]]); own != "" {
 		return own
 	}
-	if m.has(other) {
-		return other // its marks are shared under another identity
-	}
-	if own := m.journal[other]; m.has(own) {
-		return own
-	}
-	if name, ok := m.names()[other]; ok {
-		if own := cmp.Or(m.bySharedID[name], name); m.has(own) {
-			return own
-		}
-	}
-	if !m.changed {
-		return ""
-	}
-	// Reading the ids of all entries is slow, so it is done only after a change.
 	for _, k := range marks {
 		for _, id := range k.item().Children(feedsync.LektorNamespace, "entry") {
 			if own := m.ids()[id]; own != "" {
@@ -165,33 +172,6 @@ func (m *entryMatcher) find(other string, marks []mark) string {
 		}
 	}
 	return ""
-}
-
-// ids maps ids of entries to own identities. An id that several entries have maps to "".
-func (m *entryMatcher) ids() map[string]string {
-	if m.byID != nil {
-		return m.byID
-	}
-	m.byID = map[string]string{}
-	for identity, ref := range m.here {
-		entry, err := m.r.d.ReadEntry(ref, lektordir.FieldID)
-		if isUnreadable(err) {
-			// The unreadable entry may have the same id as another, so no id is certain.
-			m.failed = errors.Join(m.failed, err)
-			m.byID = map[string]string{}
-			return m.byID
-		}
-		if err != nil || entry.ID == "" {
-			continue
-		}
-		id := feedurl.Public(entry.ID)
-		if _, several := m.byID[id]; several {
-			m.byID[id] = ""
-			continue
-		}
-		m.byID[id] = identity
-	}
-	return m.byID
 }
 
 // link makes the marks of two identities belong to one entry. If both have marks, all
@@ -221,7 +201,7 @@ func (m *entryMatcher) link(own, other string) {
 
 // setSharedAs sets the identity under which the marks of an entry are shared.
 func (m *entryMatcher) setSharedAs(own, as string) {
-	m.bySharedID[as] = own
+	m.own[as] = own
 	if as == own {
 		as = ""
 	}
@@ -233,10 +213,10 @@ func (m *entryMatcher) setSharedAs(own, as string) {
 
 // addIdentities adds to marks the identities that the journal knows for their entries. An
 // addition is not an edit: if two items mean the same, all machines keep the longer one.
-func (m *entryMatcher) addIdentities() {
+func (m *entryMatcher) addIdentities(lineages map[string]string) {
 	others := map[string][]string{}
-	for _, id := range slices.Sorted(maps.Keys(m.journal)) {
-		others[m.journal[id]] = append(others[m.journal[id]], id)
+	for _, id := range slices.Sorted(maps.Keys(lineages)) {
+		others[lineages[id]] = append(others[lineages[id]], id)
 	}
 	for own, ids := range others {
 		if m.has(own) {
@@ -270,27 +250,6 @@ func (m *entryMatcher) addNames(key string, ids []string) {
 			m.set.marks.put(longer)
 		}
 	}
-}
-
-// names maps each further identity in a mark to the identity of the mark. If an entry here
-// has the further identity, names also maps the identity of the mark to this one.
-func (m *entryMatcher) names() map[string]string {
-	if m.named != nil {
-		return m.named
-	}
-	m.named = map[string]string{}
-	for rest, k := range m.set.marks.of(m.feed) {
-		if !bytes.Contains(k.line, []byte("identity>")) {
-			continue
-		}
-		identity, _ := keyOf(rest)
-		for _, other := range k.item().Children(feedsync.LektorNamespace, "identity") {
-			if m.named[other] = identity; m.has(other) {
-				m.named[identity] = other
-			}
-		}
-	}
-	return m.named
 }
 
 // maxIdentities is the maximum number of identities that are added to a mark at once.

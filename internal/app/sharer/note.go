@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/textfile"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -160,7 +161,7 @@ func markContent(id string, flag byte, m *entryText) []byte {
 	title := humanize.Cut(feedurl.RedactText(cmp.Or(strings.TrimSpace(m.title), m.id)), maxTitle)
 	b := []byte("<item>")
 	child := func(name, text string) {
-		if text = feedsync.Text(text); text == "" {
+		if text = xmltext.Text(text); text == "" {
 			b = fmt.Appendf(b, "<%s/>", name)
 			return
 		}
@@ -170,7 +171,7 @@ func markContent(id string, flag byte, m *entryText) []byte {
 	if feedurl.IsHTTP(m.link) && len(m.link) <= maxURL {
 		child("link", feedurl.Public(m.link))
 	}
-	b = fmt.Appendf(b, `<guid isPermaLink="false">%s</guid>`, feedsync.Text(id))
+	b = fmt.Appendf(b, `<guid isPermaLink="false">%s</guid>`, xmltext.Text(id))
 	child("category", wordOf(flag))
 	if len(m.feedID) <= maxURL {
 		child("lektor:feed", feedurl.Public(m.feedID))
@@ -211,16 +212,13 @@ func (n *noter) noteFeed(d *edit) error {
 		}
 		sub = &edited
 	}
+	if it != nil && !it.Deleted && meaningOf(it).alias == sub.Alias &&
+		slices.Equal(n.tree.categories(it), sub.Categories) {
+		return nil
+	}
 	parent, err := n.folder(first(sub.Categories))
 	if err != nil {
 		return err
-	}
-	want := meaning{alias: sub.Alias}
-	if len(sub.Categories) > 1 {
-		want.categories = sub.Categories[1:]
-	}
-	if it != nil && !it.Deleted && it.Parent == parent && meaningOf(it).equal(want) {
-		return nil
 	}
 	if it != nil {
 		n.leaves(d.feed)
@@ -245,7 +243,7 @@ var escapeComma = strings.NewReplacer(`\`, `\\`, `,`, `\,`)
 func content(s *subscriptions.Subscription) []byte {
 	// Attributes are in the order of [feedsync.Canonical].
 	b := []byte("<outline")
-	attr := func(name, value string) { b = fmt.Appendf(b, ` %s="%s"`, name, feedsync.Attr(value)) }
+	attr := func(name, value string) { b = fmt.Appendf(b, ` %s="%s"`, name, xmltext.Attr(value)) }
 	if len(s.Categories) > 1 {
 		var list []string
 		for _, c := range s.Categories[1:] {
@@ -271,10 +269,6 @@ func content(s *subscriptions.Subscription) []byte {
 type meaning struct {
 	alias      string
 	categories []string
-}
-
-func (m meaning) equal(o meaning) bool {
-	return m.alias == o.alias && slices.Equal(m.categories, o.categories)
 }
 
 func meaningOf(it *feedsync.Item) meaning {
@@ -310,7 +304,8 @@ func sameOutline(a, b *feedsync.Item) bool {
 	if isFolder(a) || a.Value("", "xmlUrl") == "" || b.Value("", "xmlUrl") == "" {
 		return a.Parent == b.Parent && feedsync.Canonical(a.Content) == feedsync.Canonical(b.Content)
 	}
-	return a.Parent == b.Parent && meaningOf(a).equal(meaningOf(b))
+	x, y := meaningOf(a), meaningOf(b)
+	return a.Parent == b.Parent && x.alias == y.alias && slices.Equal(x.categories, y.categories)
 }
 
 // categories returns the categories of a feed from its outline and its folder.

@@ -23,9 +23,10 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// errMissing is the error for a document that does not exist. errNothing is the error for a
-// peer without any document.
+// errMissing is the error for a document that does not exist, errNothing that for a peer without any
+// document, and errPause that for a request that was not made.
 var (
+	errPause   = errors.New("not asked: the server asked for a pause")
 	errCutOff  = errors.New("the response was cut off")
 	errMissing = errors.New("there is no such document")
 	errNothing = errors.New("it has published nothing yet")
@@ -159,11 +160,7 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 	if n.failed = err; err != nil || data == nil {
 		return nil
 	}
-	kind := feedsync.RSS
-	if name == subsFile {
-		kind = feedsync.OPML
-	}
-	doc, bad, copied := x.parse(n.peer.name, data, kind, x.rep.set.mergeMark)
+	doc, bad, copied := x.parse(n.peer.name, name, data, x.rep.set.mergeMark)
 	if n.failed = copied; copied != nil {
 		return nil
 	}
@@ -173,10 +170,11 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 	items := 0
 	if doc != nil {
 		items = doc.Len() + doc.Taken
-		warnings := cmdline.Warnings{Report: x.s.Report}
-		for _, problem := range doc.Faults() {
-			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
+		var faults []string
+		for _, fault := range doc.Faults() {
+			faults = append(faults, fmt.Sprintf("%s: %s: %s", n.peer.name, name, termsafe.Brief(fault.String())))
 		}
+		x.warn(faults)
 		x.merge(n, doc)
 	}
 	if bad != nil {
@@ -218,21 +216,26 @@ func (x *exchange) merge(n *peerUpdate, doc *feedsync.Document) {
 	}
 }
 
-// parse parses a document of a kind, which came from a place. It passes marks to take one at a time, and
-// does not keep them. If the document is broken, parse returns the part before the break, and the error as
-// bad. copied is a [CopiedError].
-func (x *exchange) parse(place string, data []byte, kind feedsync.Kind, take func(*feedsync.Item)) (
+// kindOf returns the kind of a document.
+func kindOf(name string) feedsync.Kind {
+	if name == subsFile {
+		return feedsync.OPML
+	}
+	return feedsync.RSS
+}
+
+// parse parses a document that came from a place. It passes marks to take one at a time, and does not keep
+// them. If the document is broken, parse returns the part before the break, and the error as bad. copied is
+// a [CopiedError].
+func (x *exchange) parse(place, name string, data []byte, take func(*feedsync.Item)) (
 	doc *feedsync.Document, bad, copied error) {
-	check := func(it *feedsync.Item) { copied = cmp.Or(copied, x.copied(place, it, kind)) }
-	var marks func(*feedsync.Item)
-	if kind == feedsync.RSS {
-		marks = func(it *feedsync.Item) {
-			if check(it); copied == nil {
-				take(it)
-			}
+	kind := kindOf(name)
+	check := func(it *feedsync.Item) {
+		if copied = cmp.Or(copied, x.copied(place, it, kind)); copied == nil && kind == feedsync.RSS {
+			take(it)
 		}
 	}
-	doc, bad = feedsync.ParseItems(data, marks)
+	doc, bad = feedsync.ParseItems(data, check)
 	if doc == nil || doc.Kind != kind {
 		return nil, cmp.Or(bad, errors.New("it is a document of another kind")), copied
 	}
@@ -277,18 +280,8 @@ func tooSoon(place string, rec record, now time.Time) error {
 	if !isURL(place) || rest <= 0 || rest > httpmsg.MaxRetryAfter { // too long: another clock wrote it
 		return nil
 	}
-	return &pauseError{place, rest}
-}
-
-// pauseError is the error for a request that was not made because of a pause.
-type pauseError struct {
-	place string
-	rest  time.Duration
-}
-
-func (e *pauseError) Error() string {
-	return fmt.Sprintf("%s: not asked: the server asked for a pause, which ends in %s",
-		feedurl.Brief(feedurl.Public(e.place)), humanize.ShortDuration(e.rest))
+	return fmt.Errorf("%s: %w, which ends in %s", feedurl.Brief(feedurl.Public(place)), errPause,
+		humanize.ShortDuration(rest))
 }
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
@@ -328,16 +321,6 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 		}
 	}
 	return x.overwritten(ctx)
-}
-
-// remember saves the records of the peers. The caller has saved the set.
-func (x *exchange) remember() error {
-	for _, n := range x.updates {
-		if err := x.writeRecord(n.peer.name, n.record); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // recover restores a lost set from the documents that this endpoint has published. It
@@ -382,8 +365,7 @@ func (x *exchange) related(document string) []feedsync.Related {
 		case p.named:
 			continue
 		}
-		if slices.ContainsFunc(x.updates, func(n *peerUpdate) bool { return n.peer.name == p.name }) ||
-			atomicfile.Exists(x.path(readDir, p.name)) {
+		if atomicfile.Exists(x.path(readDir, p.name)) {
 			out = append(out, feedsync.Related{Link: link, Type: "aggregated", Title: p.name})
 		}
 	}

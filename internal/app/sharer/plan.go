@@ -213,18 +213,6 @@ func guardEdits(edits []edit, base *baseline, l *local, deleted func(feed string
 	return bad
 }
 
-// ErrMany is the error for a plan that would end most subscriptions or trash most entries.
-type ErrMany struct {
-	Verb   string // "end" or "trash"
-	Things string // "subscriptions" or "entries"
-	Number int    // how many the plan would end or trash
-	Total  int    // how many this machine has
-}
-
-func (e *ErrMany) Error() string {
-	return fmt.Sprintf("refused to %s %d of %d %s", e.Verb, e.Number, e.Total, e.Things)
-}
-
 // maxTrash is the number of entries that a sync may always trash.
 const maxTrash = 100
 
@@ -243,7 +231,7 @@ func guard(actions []action, base *baseline, l *local) (rest []action, errs []er
 		}
 	}
 	if len(l.subs) > 2 && 2*ends > len(l.subs) {
-		errs = append(errs, &ErrMany{"end", "subscriptions", ends, len(l.subs)})
+		errs = append(errs, fmt.Errorf("refused to end %d of %d subscriptions", ends, len(l.subs)))
 		actions = slices.DeleteFunc(actions, isEnd)
 	}
 	if trashed <= maxTrash {
@@ -256,7 +244,7 @@ func guard(actions []action, base *baseline, l *local) (rest []action, errs []er
 		entries += len(base.entries(feed))
 	}
 	if 2*trashed > entries {
-		errs = append(errs, &ErrMany{"trash", "entries", trashed, entries})
+		errs = append(errs, fmt.Errorf("refused to trash %d of %d entries", trashed, entries))
 		actions = slices.DeleteFunc(actions, isTrash)
 	}
 	return actions, errs

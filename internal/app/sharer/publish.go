@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // view is the part of a set that the documents show. It does not change the set.
@@ -30,7 +32,7 @@ type view struct {
 // blankMark returns the content of a mark of a feed without subscription. For privacy, it
 // does not name the entry.
 func blankMark(id string, flag byte) []byte {
-	return []byte(`<item><title>(no subscription any more)</title><guid isPermaLink="false">` + feedsync.Text(id) +
+	return []byte(`<item><title>(no subscription any more)</title><guid isPermaLink="false">` + xmltext.Text(id) +
 		`</guid><category>` + wordOf(flag) + `</category></item>`)
 }
 
@@ -145,18 +147,11 @@ func (x *exchange) overwritten(ctx context.Context) error {
 		return nil
 	}
 	for _, name := range documents {
-		if isURL(x.target) {
-			// Every change of marks also changes the partial document, so the complete
-			// document is never asked for.
-			if name == completeFile || name == subsFile && !s.subsTouched || name == partialFile &&
-				len(x.rep.set.marks.touched) == 0 {
-				continue
-			}
-		} else {
-			_, written, _ := strings.Cut(rec.Get(name), ", ")
-			if written == identity(filepath.Join(x.home(), name)) {
-				continue
-			}
+		// Every change of marks also changes the partial document, so a server is never asked for the
+		// complete one.
+		if isURL(x.target) && (name == completeFile || name == subsFile && !s.subsTouched ||
+			name == partialFile && len(s.marks.touched) == 0) {
+			continue
 		}
 		// A document that cannot be read is written again; that reports any error.
 		data, err := x.transportAt(x.home()).read(ctx, name, rec)
@@ -177,11 +172,11 @@ func (x *exchange) overwritten(ctx context.Context) error {
 // one.
 func (x *exchange) checkOwner(name string, data []byte) error {
 	place := feedurl.Public(x.home()) + "/" + name
-	kind, until := feedsync.RSS, x.rep.before.marks
+	until := x.rep.before.marks
 	if name == subsFile {
-		kind, until = feedsync.OPML, x.rep.before.subs
+		until = x.rep.before.subs
 	}
-	doc, _, copied := x.parse(place, data, kind, func(*feedsync.Item) {})
+	doc, _, copied := x.parse(place, name, data, func(*feedsync.Item) {})
 	if doc == nil || copied != nil {
 		return copied
 	}
@@ -217,8 +212,10 @@ func (x *exchange) document(name string, w io.Writer) error {
 // publish saves the records of the peers that were merged, and publishes the documents. An
 // error of the server that may be gone at the next sync counts as one of a peer.
 func (x *exchange) publish(ctx context.Context) error {
-	if err := x.remember(); err != nil {
-		return err
+	for _, n := range x.updates {
+		if err := x.writeRecord(n.peer.name, n.record); err != nil {
+			return err
+		}
 	}
 	err := x.publishDocuments(ctx)
 	if err == nil || !isURL(x.target) || slices.ContainsFunc(humanize.Errors(err),
@@ -288,8 +285,8 @@ func mayPass(err error) bool {
 		return e.Status/100 != 4 // with status 200, a page in place of the answer, for example of a hotel
 	}
 	switch {
-	case errors.Is(err, errNothing), errors.Is(err, errCutOff), errors.As(err, new(*brokenError)),
-		errors.As(err, new(*pauseError)):
+	case errors.Is(err, errNothing), errors.Is(err, errCutOff), errors.Is(err, errPause),
+		errors.As(err, new(*brokenError)):
 		return true
 	case errors.As(err, new(*httpmsg.LimitError)), errors.As(err, new(*httpmsg.PrivateError)):
 		return false
@@ -330,16 +327,13 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 		_, err := s.Out.Write(termsafe.XML(doc.Bytes()))
 		return err
 	}
-	dir := filepath.Join(o.To, r.me)
-	if err := makeDir(dir); err != nil {
-		return err
-	}
+	to := directory{path: filepath.Join(o.To, r.me), step: r.step}
 	for _, name := range documents {
 		if r.rep.set.dates.version(name) == "" {
 			continue
 		}
-		if err := writeFile(filepath.Join(dir, name),
-			func(w io.Writer) error { return x.document(name, w) }); err != nil {
+		doc := func(w io.Writer) error { return x.document(name, w) }
+		if err := to.write(ctx, name, "", doc, record{values.New(' ')}, nil); err != nil {
 			return err
 		}
 	}

@@ -112,8 +112,8 @@ func (s *itemSet) modify(kind feedsync.Kind, id string, deleted bool, content []
 // edited returns the next version of an item, or the first one if it is nil. content is in the form of
 // [feedsync.Canonical]; if it is nil, content and parent stay. If the item is in conflict, the edit settles
 // the conflict.
-func (s *itemSet) edited(id string, it *feedsync.Item, deleted bool, content []byte, parent string) (next *feedsync.Item,
-	err error) {
+func (s *itemSet) edited(id string, it *feedsync.Item, deleted bool, content []byte, parent string) (
+	next *feedsync.Item, err error) {
 	when := s.now
 	if it == nil {
 		next, err = feedsync.Create(id, when, s.me)

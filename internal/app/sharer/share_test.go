@@ -291,7 +291,7 @@ func TestSyncSummary(t *testing.T) {
 	}
 	a.sync()
 	err := Sync(t.Context(), SyncOptions{Common: b.common()}, b.streams())
-	if many := (*ErrMany)(nil); !errors.As(err, &many) || many.Number != 110 || many.Total != 120 || err.Error() != "refused to trash 110 of 120 entries" || b.has(1, 0, 'T') {
+	if err == nil || err.Error() != "refused to trash 110 of 120 entries" || b.has(1, 0, 'T') {
 		t.Errorf("%v", err)
 	}
 	if err := Sync(t.Context(), SyncOptions{Common: b.common(), Yes: true}, b.streams()); err != nil || !b.has(1, 0, 'T') {

@@ -143,11 +143,9 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 			}
 		}
 		text := fmt.Sprintf("not shared: %s, which %s", name, l.withheld[hash])
-		switch {
-		case publishers == 1:
-			text += "; 1 peer still publishes it"
-		case publishers > 1:
-			text += fmt.Sprintf("; %d peers still publish it", publishers)
+		if publishers > 0 {
+			text += fmt.Sprintf("; %s still publish%s it", humanize.Count(publishers, "peer"),
+				map[bool]string{publishers == 1: "es"}[true])
 		}
 		s.Report.Info("%s", text)
 	}

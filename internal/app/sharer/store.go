@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -87,10 +88,11 @@ const maxTorn = 16 << 20
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// damagedError is the error for a store that is damaged.
-type damagedError struct{ path, why string }
-
-func (e *damagedError) Error() string { return e.path + ": " + e.why }
+// damaged returns the error for a store that is damaged.
+func (st *store) damaged(why string) error {
+	return cmdline.Hint(fmt.Errorf("%s: %s", st.path, why),
+		"remove it, and the next sync restores it from the other machines")
+}
 
 // errStop is the error if the store cannot be written: no further action may be done.
 type errStop struct{ error }
@@ -140,19 +142,16 @@ func (st *store) load(s *itemSet, base *baseline) (bool, error) {
 		return false, err
 	}
 	if st.commits < last {
-		return false,
-			&damagedError{st.path,
-				fmt.Sprintf("its last commit is number %d, and this machine made %d: it was damaged, or restored from a backup", st.commits, last)}
+		return false, st.damaged(fmt.Sprintf("its last commit is number %d, and this machine made %d: it was damaged, or restored from a backup", st.commits, last))
 	}
 	return true, nil
 }
 
-// decode reads the blocks. It returns a [*damagedError] if the file is damaged.
+// decode reads the blocks.
 func (d *decoder) decode(data []byte) error {
-	damaged := func(why string) error { return &damagedError{d.path, why} }
 	rest, ok := bytes.CutPrefix(data, []byte(storeHeader+"\n"))
 	if !ok {
-		return damaged(fmt.Sprintf("it does not begin with %q", storeHeader))
+		return d.damaged(fmt.Sprintf("it does not begin with %q", storeHeader))
 	}
 	torn := false
 	for {
@@ -168,7 +167,7 @@ func (d *decoder) decode(data []byte) error {
 			torn = true
 			continue
 		case torn:
-			return damaged("a block in the middle of the file is damaged")
+			return d.damaged("a block in the middle of the file is damaged")
 		case d.whole == 0:
 			d.whole = int64(len(data) - len(rest))
 			bad = d.first(lines)
@@ -176,15 +175,15 @@ func (d *decoder) decode(data []byte) error {
 			bad = d.block(lines)
 		}
 		if bad != nil {
-			return damaged(bad.Error())
+			return d.damaged(bad.Error())
 		}
 		d.size = int64(len(data) - len(rest))
 	}
 	switch {
 	case d.whole == 0:
-		return damaged("its first block is damaged") // unlike later blocks, it was written together with the file
+		return d.damaged("its first block is damaged") // unlike later blocks, it was written together with the file
 	case int64(len(data)) > d.size+d.whole+maxTorn:
-		return damaged("a block is longer than the rest") // such changes are written as a whole file
+		return d.damaged("a block is longer than the rest") // such changes are written as a whole file
 	}
 	d.finish()
 	d.base.lineFeed = ""
@@ -352,14 +351,11 @@ func (d *decoder) parse(word string, args []byte) bool {
 		s.marks.published()
 	case "until":
 		what, date, _ := bytes.Cut(args, []byte{' '})
-		switch string(what) {
-		case "subscriptions":
-			s.dates.subs = parseDate(date)
-		case "marks":
-			s.dates.marks = parseDate(date)
-		default:
+		until := map[string]*time.Time{"subscriptions": &s.dates.subs, "marks": &s.dates.marks}[string(what)]
+		if until == nil {
 			return false
 		}
+		*until = parseDate(date)
 	case "made":
 		s.lastOwnEdit = parseDate(args)
 	case "withdrawn":

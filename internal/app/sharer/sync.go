@@ -92,10 +92,7 @@ func (r *run) plan(ctx context.Context, l *local, origins map[string]string) (*p
 	n := &planner{me: r.me, base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
 	p.actions = n.plan(r.rep.set)
 	l.agree(r.rep.base, p.actions, waiting)
-	warnings := cmdline.Warnings{Report: r.s.Report}
-	for _, why := range n.refused {
-		warnings.Warn("%s", why)
-	}
+	r.warn(n.refused)
 	p.failed = r.trouble
 	if r.yes {
 		return p, nil
@@ -107,6 +104,14 @@ func (r *run) plan(ctx context.Context, l *local, origins map[string]string) (*p
 		p.failed = errors.Join(p.failed, cmdline.Hint(err, "if that is right: lektor-share sync --yes"))
 	}
 	return p, nil
+}
+
+// warn prints warnings.
+func (r *run) warn(texts []string) {
+	warnings := cmdline.Warnings{Report: r.s.Report}
+	for _, text := range texts {
+		warnings.Warn("%s", text)
+	}
 }
 
 // apply does the actions of a plan, and saves the baseline. An error of an action is one of the plan.

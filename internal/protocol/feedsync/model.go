@@ -131,9 +131,10 @@ type Item struct {
 type standing uint8
 
 const (
-	inParent  standing = iota // in the item that Parent names
-	elsewhere                 // elsewhere, because the parent is missing or in a cycle
-	cycleRoot                 // at the root, because it would be inside itself; written as a conflict
+	inParent   standing = iota // in the item that Parent names
+	elsewhere                  // elsewhere, because the parent is missing or in a cycle
+	unfinished                 // an error is inside it, so it is not an item
+	cycleRoot                  // at the root, because it would be inside itself; written as a conflict
 )
 
 // Head returns the last update.

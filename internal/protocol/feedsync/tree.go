@@ -139,7 +139,11 @@ func (d *Document) placeMoved(order, incoming, moved []*Item, parent map[string]
 		case !isMoved[in.ID]:
 			last[within] = in.ID
 		default:
-			for n := next[place{within, after}]; n != nil && !known[n.ID] && n.ID < in.ID; n = next[place{within, after}] {
+			for {
+				n := next[place{within, after}]
+				if n == nil || known[n.ID] || n.ID > in.ID {
+					break
+				}
 				after = n.ID
 			}
 			insert(d.byID[in.ID], after)

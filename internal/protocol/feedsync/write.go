@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // with appends an attribute, unless it has no value.
@@ -101,7 +103,7 @@ func (it *Item) append(b []byte) []byte {
 		if parent == "" {
 			parent = rootParent
 		}
-		b = append(append(append(b, ` lektor:parent="`...), Attr(parent)...), '"')
+		b = append(append(append(b, ` lektor:parent="`...), xmltext.Attr(parent)...), '"')
 	}
 	b = append(b, it.Content[open:end]...)
 	if it.Version > 0 { // the content of a skipped item includes its sx:sync
@@ -180,7 +182,7 @@ func (d *Document) frame() (before, after []byte) {
 			if k.element != nil {
 				b = append(k.append(b), '\n')
 			} else {
-				b = append(append(b, Text(strings.Trim(k.text, space))...), '\n')
+				b = append(append(b, xmltext.Text(strings.Trim(k.text, space))...), '\n')
 			}
 		}
 	}
