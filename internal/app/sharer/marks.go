@@ -19,7 +19,8 @@ import (
 // marks are the items for flags of entries, each a line that is parsed when the item is used.
 type marks struct {
 	ofFeed  map[string]map[string]mark // by feed, then by the rest of the id, see splitID
-	stored  map[string][]byte          // by feed: lines of the store that are not in ofFeed yet
+	stored  map[string][]mark          // by feed: marks of the store that are not in ofFeed yet
+	last    string                     // feed of the last mark that was loaded
 	touched map[string]bool            // feeds with marks that the store lacks
 	changes []byte                     // lines of these marks, unless they are longer than maxTorn
 }
@@ -31,7 +32,7 @@ type mark struct {
 }
 
 func newMarks() *marks {
-	return &marks{map[string]map[string]mark{}, map[string][]byte{}, map[string]bool{}, nil}
+	return &marks{ofFeed: map[string]map[string]mark{}, stored: map[string][]mark{}, touched: map[string]bool{}}
 }
 
 // flags are the shared flags: seen, flagged, trashed, and the user's own.
@@ -75,21 +76,31 @@ func splitID(id string) (feed, rest string) {
 // keyOf splits the second key of a mark into the identity and the flag.
 func keyOf(rest string) (identity string, flag byte) { return rest[:16], rest[17] }
 
+// load adds a mark of the store, to be parsed when its feed is used.
+func (s *marks) load(line []byte) {
+	feed := ""
+	if len(line) > stateIDLen && line[stateIDLen] == '\t' && line[identityAt-1] == ':' &&
+		isRest(line[identityAt:stateIDLen]) {
+		if hash := line[:identityAt-1]; string(hash) != s.last && entryname.IsFeedHash(string(hash)) {
+			s.last = string(hash)
+		}
+		if string(line[:identityAt-1]) == s.last {
+			feed = s.last
+		}
+	}
+	s.stored[feed] = append(s.stored[feed], mark{line, true})
+}
+
 // of returns the marks of a feed by the rest of their ids.
 func (s *marks) of(feed string) map[string]mark {
-	lines, ok := s.stored[feed]
-	if !ok {
-		return s.ofFeed[feed]
+	if lines := s.stored[feed]; lines != nil {
+		delete(s.stored, feed)
+		s.ofFeed[feed] = make(map[string]mark, len(lines))
+		for _, m := range lines {
+			s.add(m)
+		}
 	}
-	delete(s.stored, feed)
-	all := make(map[string]mark, bytes.Count(lines, []byte{'\n'})+len(s.ofFeed[feed]))
-	for line := range bytes.Lines(lines) {
-		line = line[len(markWord) : len(line)-1]
-		all[string(line[identityAt:stateIDLen])] = mark{line: line}
-	}
-	maps.Copy(all, s.ofFeed[feed])
-	s.ofFeed[feed] = all
-	return all
+	return s.ofFeed[feed]
 }
 
 // has reports whether a feed has marks.
@@ -123,6 +134,7 @@ func (s *marks) add(m mark) {
 func (s *marks) put(it *feedsync.Item) {
 	feed, _ := splitID(it.ID)
 	m := mark{bytes.Clone(appendMark(nil, it)), true}
+	s.of(feed)
 	if s.touched[feed] = true; len(s.changes) <= maxTorn {
 		s.changes = m.append(s.changes)
 	}
@@ -136,10 +148,18 @@ func (s *marks) saved() {
 }
 
 // published records that the complete document has all marks.
-func (s *marks) published() {
-	for _, marks := range s.ofFeed {
+func (s *marks) published() { s.each(func(_ string, m *mark) { m.newer = false }) }
+
+// each calls f for each mark, which it may change, in no order.
+func (s *marks) each(f func(feed string, m *mark)) {
+	for feed, lines := range s.stored {
+		for i := range lines {
+			f(feed, &lines[i])
+		}
+	}
+	for feed, marks := range s.ofFeed {
 		for rest, m := range marks {
-			m.newer = false
+			f(feed, &m)
 			marks[rest] = m
 		}
 	}
@@ -148,15 +168,15 @@ func (s *marks) published() {
 // feeds returns the sorted feeds that have marks.
 func (s *marks) feeds() []string { return union(s.ofFeed, s.stored) }
 
-// sorted yields the marks for which is returns true, sorted by feed and id, with their feeds. It looks
-// only at marks in memory, among which are all newer ones and all in conflict. If is is nil, it yields all.
+// sorted yields the marks for which is returns true, or all if it is nil, sorted by feed and id, with their
+// feeds.
 func (s *marks) sorted(is func(mark) bool) iter.Seq2[string, mark] {
 	return func(yield func(string, mark) bool) {
 		for _, feed := range s.feeds() {
-			marks := s.ofFeed[feed]
-			if is == nil {
-				marks = s.of(feed)
+			if is != nil && len(s.ofFeed[feed]) == 0 && !slices.ContainsFunc(s.stored[feed], is) {
+				continue
 			}
+			marks := s.of(feed)
 			for _, rest := range slices.Sorted(maps.Keys(marks)) {
 				if m := marks[rest]; (is == nil || is(m)) && !yield(feed, m) {
 					return
@@ -169,37 +189,19 @@ func (s *marks) sorted(is func(mark) bool) iter.Seq2[string, mark] {
 // write writes the lines of the marks that changed since the last complete document, or of the others.
 func (s *marks) write(w io.Writer, newer bool) {
 	var b []byte
-	for _, feed := range s.feeds() {
-		if len(s.ofFeed[feed]) == 0 {
-			if !newer {
-				_, _ = w.Write(s.stored[feed])
-			}
-			continue
-		}
-		marks := s.of(feed)
-		for _, rest := range slices.Sorted(maps.Keys(marks)) {
-			if m := marks[rest]; m.newer == newer {
-				b = m.append(b[:0])
-				_, _ = w.Write(b)
-			}
-		}
+	for _, m := range s.sorted(func(m mark) bool { return m.newer == newer }) {
+		b = m.append(b[:0])
+		_, _ = w.Write(b)
 	}
 }
 
 // size returns the approximate length of the marks in a document without hidden feeds, in bytes.
 func (s *marks) size(newer bool, hidden map[string]bool) (n int) {
-	for feed, marks := range s.ofFeed {
-		for _, m := range marks {
-			if !hidden[feed] && (m.newer || !newer) {
-				n += len(m.line) + 60
-			}
+	s.each(func(feed string, m *mark) {
+		if !hidden[feed] && (m.newer || !newer) {
+			n += len(m.line) + 60
 		}
-	}
-	for feed, lines := range s.stored {
-		if !hidden[feed] && !newer {
-			n += len(lines)
-		}
-	}
+	})
 	return n
 }
 

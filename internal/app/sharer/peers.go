@@ -216,20 +216,15 @@ func (x *exchange) merge(n *peerUpdate, doc *feedsync.Document) {
 	}
 }
 
-// kindOf returns the kind of a document.
-func kindOf(name string) feedsync.Kind {
-	if name == subsFile {
-		return feedsync.OPML
-	}
-	return feedsync.RSS
-}
-
 // parse parses a document that came from a place. It passes marks to take one at a time, and does not keep
 // them. If the document is broken, parse returns the part before the break, and the error as bad. copied is
 // a [CopiedError].
 func (x *exchange) parse(place, name string, data []byte, take func(*feedsync.Item)) (
 	doc *feedsync.Document, bad, copied error) {
-	kind := kindOf(name)
+	kind := feedsync.RSS
+	if name == subsFile {
+		kind = feedsync.OPML
+	}
 	check := func(it *feedsync.Item) {
 		if copied = cmp.Or(copied, x.copied(place, it, kind)); copied == nil && kind == feedsync.RSS {
 			take(it)

@@ -83,15 +83,11 @@ func (s *itemSet) mergeSubs(doc *feedsync.Document) (changed []string) {
 	return changed
 }
 
-// sameState reports whether two marks mean the same. Two marks of one id always do: only
-// their existence counts.
-func sameState(_, _ *feedsync.Item) bool { return true }
-
-// mergeMark merges a mark of a peer.
+// mergeMark merges a mark of a peer. Two marks of one id always mean the same: only their existence counts.
 func (s *itemSet) mergeMark(it *feedsync.Item) {
 	old, now := s.marks.item(it.ID), it
 	if old != nil {
-		now = feedsync.Merge(old, it, feedsync.Rules{Equal: sameState}).Item
+		now = feedsync.Merge(old, it, feedsync.Rules{Equal: func(_, _ *feedsync.Item) bool { return true }}).Item
 	}
 	if now != old {
 		s.marks.put(now)

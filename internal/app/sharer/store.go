@@ -44,9 +44,8 @@ import (
 // earlier number was damaged or restored from a backup. It is refused, because actions
 // since that commit would look like edits of the user.
 //
-// The whole file is read into memory. The first block has nearly all marks and entries. Their
-// lines are only located, and those of a feed are parsed when it is used, because a run mostly
-// needs few feeds.
+// The whole file is read into memory. The lines of marks and entries are parsed when their feed is
+// used, because a run mostly needs few feeds.
 type store struct {
 	path    string
 	d       *lektordir.Dir
@@ -63,10 +62,10 @@ type store struct {
 }
 
 // eachLine calls parse for each line.
-func eachLine(lines []byte, parse func(word string, args []byte) bool) error {
+func eachLine(lines []byte, parse func(word, args []byte) bool) error {
 	for line := range bytes.Lines(lines) {
 		word, args, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{' '})
-		if !parse(string(word), args) {
+		if !parse(word, args) {
 			return fmt.Errorf("invalid line %.80q", line)
 		}
 	}
@@ -170,7 +169,7 @@ func (d *decoder) decode(data []byte) error {
 			return d.damaged("a block in the middle of the file is damaged")
 		case d.whole == 0:
 			d.whole = int64(len(data) - len(rest))
-			bad = d.first(lines)
+			bad = d.lines(lines)
 		default:
 			bad = d.block(lines)
 		}
@@ -189,62 +188,6 @@ func (d *decoder) decode(data []byte) error {
 	d.base.lineFeed = ""
 	d.set.subs.Arrange()
 	return nil
-}
-
-// first reads the lines of the first block.
-func (d *decoder) first(lines []byte) error {
-	for len(lines) > 0 {
-		n := d.locate(lines)
-		if n == 0 {
-			n = bytes.IndexByte(lines, '\n') + 1
-			if err := eachLine(lines[:n], d.parse); err != nil {
-				return err
-			}
-		}
-		lines = lines[n:]
-	}
-	return nil
-}
-
-// locate keeps lines at the beginning of lines to be parsed later, and returns their length: the marks of
-// a feed that are in the complete document, except those with conflicts, or the entries of a feed.
-func (d *decoder) locate(lines []byte) int {
-	if bytes.HasPrefix(lines, []byte(entryWord)) {
-		f := d.base.feeds[d.base.lineFeed]
-		if f == nil || f.stored != nil || len(f.entries) > 0 {
-			return 0
-		}
-		f.stored = leading(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte(entryWord)) })
-		return len(f.stored)
-	}
-	const begin, end = len(markWord) + identityAt, len(markWord) + stateIDLen
-	if len(lines) < end || !bytes.HasPrefix(lines, []byte(markWord)) || !d.set.dates.complete.IsZero() {
-		return 0
-	}
-	feed, _, _, ok := splitState(string(lines[len(markWord):end]))
-	if !ok || d.set.marks.has(feed) {
-		return 0
-	}
-	found := leading(lines, func(line []byte) bool {
-		return len(line) > end && bytes.HasPrefix(line, lines[:begin]) && isRest(line[begin:end]) &&
-			(bytes.HasPrefix(line[end:], []byte("\t\t")) || bytes.HasPrefix(line[end:], []byte("\t-\t")))
-	})
-	if len(found) > 0 {
-		d.set.marks.stored[feed] = found
-	}
-	return len(found)
-}
-
-// leading returns the lines before the first one for which is returns false.
-func leading(lines []byte, is func(line []byte) bool) []byte {
-	n := 0
-	for line := range bytes.Lines(lines) {
-		if !is(line) {
-			break
-		}
-		n += len(line)
-	}
-	return lines[:n]
 }
 
 // block applies a complete block.
@@ -327,15 +270,11 @@ func (d *decoder) lines(lines []byte) error {
 }
 
 // parse applies a line, and reports whether it is valid.
-func (d *decoder) parse(word string, args []byte) bool {
+func (d *decoder) parse(word, args []byte) bool {
 	s := d.set
-	switch word {
+	switch string(word) {
 	case "mark":
-		_, ok := readMark(args)
-		if ok {
-			s.marks.add(mark{line: args, newer: true})
-		}
-		return ok
+		s.marks.load(args)
 	case "subscriptions":
 		s.subs = s.empty(feedsync.OPML)
 	case "item":
@@ -396,11 +335,10 @@ func parseDate[T string | []byte](s T) time.Time {
 // appendMeta appends the lines of each commit: its number, the dates, and the withdrawn
 // feeds.
 func (st *store) appendMeta(b []byte, s *itemSet) []byte {
-	b = fmt.Appendf(b, "commit %d\n", st.commits)
+	b = fmt.Appendf(b, "commit %d\nwithdrawn %s\n", st.commits, s.withdrawn)
 	b = appendDate(b, "made", s.lastOwnEdit)
 	b = appendDate(b, "until subscriptions", s.dates.subs)
-	b = appendDate(b, "until marks", s.dates.marks)
-	return fmt.Appendf(b, "withdrawn %s\n", s.withdrawn)
+	return appendDate(b, "until marks", s.dates.marks)
 }
 
 // room returns how many bytes the log may grow before the whole file is written again.

@@ -20,22 +20,18 @@ const (
 
 const tooDeep = "an element is within more than 100 others"
 
-// NotSharedError is the error for a document that cannot hold items.
-type NotSharedError struct{ Reason string }
-
-func (e *NotSharedError) Error() string { return e.Reason }
-
 // errFeedSync is the error for the successor of the specification, which counts updates
 // differently.
-var errFeedSync = &NotSharedError{"it is FeedSync 1.0, the successor of Simple Sharing, which is not supported: its items count updates differently"}
+var errFeedSync = errors.New(
+	"it is FeedSync 1.0, the successor of Simple Sharing, which is not supported: its items count updates differently")
 
 // Parse parses a document. Invalid items, and all but the winner of several items with one
 // id, are skipped: they stay in the document, are not merged, and are in Problems.
 //
-// The error is a [*NotSharedError] or, if the document is cut off or not well-formed, a
-// [*SyntaxError]. With a SyntaxError, Parse returns the part before the error, to be merged
-// but not written: the items that ended before it. Outlines inside an outline that did not
-// end are included if their parent is known, because its sx:sync stands before them.
+// If the document is cut off or not well-formed, the error is a [*SyntaxError]. Then Parse
+// returns the part before the error, to be merged but not written: the items that ended
+// before it. Outlines inside an outline that did not end are included if their parent is
+// known, because its sx:sync stands before them.
 func Parse(data []byte) (*Document, error) { return ParseItems(data, nil) }
 
 // ParseItems is [Parse] for a document that may be large: items of RSS are passed to take, unless it is nil,
@@ -53,7 +49,7 @@ func ParseItems(data []byte, take func(*Item)) (*Document, error) {
 		return nil, err
 	}
 	if !p.contained {
-		return nil, &NotSharedError{"it has no <" + p.d.Kind.container() + ">"}
+		return nil, fmt.Errorf("it has no <%s>", p.d.Kind.container())
 	}
 	p.d.adopt(p.d.kids, "")
 	return p.d, nil
@@ -244,7 +240,7 @@ func (p *parser) kind(e *element) error {
 	case e.is("", "opml"):
 		p.d.Kind = OPML
 	default:
-		return &NotSharedError{fmt.Sprintf("it is neither RSS nor OPML, but begins with <%s>", brief(e.name.Local))}
+		return fmt.Errorf("it is neither RSS nor OPML, but begins with <%s>", brief(e.name.Local))
 	}
 	return nil
 }
