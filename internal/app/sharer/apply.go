@@ -23,22 +23,20 @@ import (
 // edit. If it were recorded at the end, the next run would repeat the actions of a killed
 // run over newer edits of the user.
 type applier struct {
-	r       *reader
-	local   *local
-	base    *baseline
-	store   *store
-	waiting int // actions that cannot be done yet
-	done    [setFlags + 1]int
+	*plan
+	r     *reader
+	base  *baseline
+	store *store
 }
 
 // apply does the actions, those on feeds first. It continues after an action that fails.
-func (a *applier) apply(ctx context.Context, actions []action) error {
-	feeds := slices.IndexFunc(actions, func(act action) bool { return act.kind == setFlags })
+func (a *applier) apply(ctx context.Context) error {
+	feeds := slices.IndexFunc(a.actions, func(act action) bool { return act.kind == setFlags })
 	if feeds < 0 {
-		feeds = len(actions)
+		feeds = len(a.actions)
 	}
-	bad := a.applyFeeds(ctx, actions[:feeds])
-	for _, act := range actions[feeds:] {
+	bad := a.applyFeeds(ctx, a.actions[:feeds])
+	for _, act := range a.actions[feeds:] {
 		if errors.As(bad, new(*errStop)) || context.Cause(ctx) != nil {
 			break
 		}
@@ -187,7 +185,12 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	// even if it is missing again.
 	a.store.step()
 	file := a.r.d.Join(path)
-	if err := atomicfile.InDir(file, func() error { return create(file) }); err != nil {
+	err := atomicfile.InDir(file, func() error {
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		_ = f.Close()
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return a.changeFile(act.kind, act.feed, path, &after, func() error {
@@ -196,33 +199,6 @@ func (a *applier) change(w *commit.Writer, act action) error {
 		}
 		return subscriptions.Set(w, a.r.d, act.feed, key, value, nil)
 	})
-}
-
-// create creates an empty file unless it exists.
-func create(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-// summary returns the number of actions of each kind in words, "" if there were none.
-func (a *applier) summary() string {
-	var counts []string
-	add := func(n int, format string) {
-		if n > 0 {
-			counts = append(counts, fmt.Sprintf(format, humanize.Group(int64(n))))
-		}
-	}
-	add(a.done[setFlags], "marked %s")
-	add(a.done[subscribe], "subscribed to %s")
-	add(a.done[unsubscribe], "unsubscribed from %s")
-	add(a.done[setAlias]+a.done[setCategories], "changed alias or folder of %s")
-	return strings.Join(counts, ", ")
 }
 
 // describePlan prints the actions of a dry run.

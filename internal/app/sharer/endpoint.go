@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -44,14 +45,7 @@ func (e *endpoint) path(elem ...string) string {
 
 // setting returns the line of a file of one line, "" if the file does not exist.
 func (e *endpoint) setting(name string) (string, error) {
-	line, err := atomicfile.Optional(atomicfile.Line(e.path(name)))
-	if err == nil {
-		return line, nil
-	}
-	if fi, serr := os.Stat(e.path(name)); serr == nil && !fi.Mode().IsRegular() {
-		err = cmdline.Hint(err, "this must be a file of one line; move it away, and run: lektor-share init DIR|URL")
-	}
-	return "", err
+	return atomicfile.Optional(atomicfile.Line(e.path(name)))
 }
 
 // lock locks the set against other processes. It fails at once if another one holds the
@@ -159,6 +153,15 @@ func (r record) forget(name string) { r.validators(name, "", "") }
 func (r record) validators(name, etag, modified string) {
 	r.Set(name+".etag", etag)
 	r.Set(name+".modified", modified)
+}
+
+// pause records the pause for which a server asked in an error, and reports whether it did.
+func (r record) pause(err error, now time.Time) bool {
+	wait := httpmsg.Pause(err)
+	if r.Set("after", ""); wait > 0 {
+		r.Set("after", feedsync.FormatDate(now.Add(wait)))
+	}
+	return wait > 0
 }
 
 func (e *endpoint) writeRecord(name string, rec record) error {

@@ -49,7 +49,10 @@ func (r *reader) matchEntries(s *itemSet, base *baseline, l *local) map[string]i
 			continue
 		}
 		m := &entryMatcher{set: s, base: base, entries: base.entries(feed), feed: feed, here: here}
-		size, sub, strangers := journalSize(r.d, feed), base.sub(feed), m.strangers()
+		size, sub, strangers := int64(0), base.sub(feed), m.strangers()
+		if fi, err := os.Stat(r.d.Join(feedfiles.JournalPath(feed))); err == nil {
+			size = fi.Size()
+		}
 		grown := base.feeds[feed] != nil && sub.journal != size
 		if !grown && len(strangers) == 0 {
 			continue
@@ -82,15 +85,6 @@ func (r *reader) matchEntries(s *itemSet, base *baseline, l *local) map[string]i
 		}
 	}
 	return waiting
-}
-
-// journalSize returns the size of a feed's journal in bytes, 0 if there is none.
-func journalSize(d *lektordir.Dir, feed string) int64 {
-	fi, err := os.Stat(d.Join(feedfiles.JournalPath(feed)))
-	if err != nil {
-		return 0
-	}
-	return fi.Size()
 }
 
 // has reports whether an entry with an identity is here.

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/workers"
@@ -31,7 +30,7 @@ func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 // processors, as the first sync reads most entries. If an entry cannot be read, its edit is
 // left for the next run.
 func (r *reader) describe(ctx context.Context, l *local, edits []edit) ([]edit, error) {
-	var bad atomic.Pointer[error]
+	failed := make([]error, len(edits))
 	err := workers.ForEach(ctx, len(edits), func(i int) {
 		d := &edits[i]
 		if d.kind != editFlag || !d.set {
@@ -40,8 +39,7 @@ func (r *reader) describe(ctx context.Context, l *local, edits []edit) ([]edit, 
 		ref := l.entries[d.feed][d.identity]
 		e, err := r.d.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
 		if isUnreadable(err) {
-			bad.Store(&err)
-			d.unreadable = true
+			failed[i] = err
 			return
 		}
 		d.text = &entryText{}
@@ -54,17 +52,17 @@ func (r *reader) describe(ctx context.Context, l *local, edits []edit) ([]edit, 
 			d.text.feedID = f.ID
 		}
 	})
-	if bad.Load() == nil {
-		return edits, err
-	}
-	r.addTrouble(*bad.Load()) // one of many errors is enough
-	return slices.DeleteFunc(edits, func(d edit) bool {
-		if d.unreadable {
-			l.unknown[entryID{d.feed, d.identity}] = true
-			delete(l.entries[d.feed], d.identity)
+	r.addTrouble(cmp.Or(failed...)) // one of many errors is enough
+	kept := edits[:0]
+	for i, d := range edits {
+		if failed[i] == nil {
+			kept = append(kept, d)
+			continue
 		}
-		return d.unreadable
-	}), err
+		l.unknown[entryID{d.feed, d.identity}] = true
+		delete(l.entries[d.feed], d.identity)
+	}
+	return kept, err
 }
 
 // noter adds edits to a set.
@@ -76,8 +74,6 @@ type noter struct {
 	vacated map[string]bool // paths of folders that feeds have left
 	warned  []string        // edits that stay on this machine
 }
-
-func (n *noter) random(bytes int) (string, error) { return random(n.rand, bytes) }
 
 // note adds edits to the set, unless the set has them already. base is the baseline after
 // [baseline.follow].
@@ -147,10 +143,11 @@ func (n *noter) noteMark(d *edit) error {
 	if d.kind == editGone && n.set.marks.item(id) != nil || n.set.marks.isSet(d.feed, d.key, d.flag) == d.set {
 		return nil
 	}
-	if !d.set {
-		return n.set.modify(feedsync.RSS, id, true, nil, "")
+	var content []byte
+	if d.set {
+		content = markContent(id, d.flag, cmp.Or(d.text, &entryText{}))
 	}
-	return n.set.modify(feedsync.RSS, id, false, markContent(id, d.flag, cmp.Or(d.text, &entryText{})), "")
+	return n.set.modify(feedsync.RSS, id, !d.set, content, "")
 }
 
 // maxTitle is the maximum length of a title in a mark, in bytes.
@@ -273,9 +270,8 @@ type meaning struct {
 
 func meaningOf(it *feedsync.Item) meaning {
 	var m meaning
-	text, title := strings.TrimSpace(textfile.OneLine(it.Value("", "text"))),
-		strings.TrimSpace(textfile.OneLine(it.Value("", "title")))
-	if text != title && title != "" {
+	line := func(name string) string { return strings.TrimSpace(textfile.OneLine(it.Value("", name))) }
+	if text, title := line("text"), line("title"); text != title && title != "" {
 		m.alias = text
 	}
 	for _, c := range strings.Split(hideEscaped.Replace(it.Value("", "category")), ",") {

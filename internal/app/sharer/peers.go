@@ -64,6 +64,7 @@ type exchange struct {
 	*run
 	peers   []peer
 	updates []*peerUpdate     // peers that were read
+	whole   int               // number of peers whose documents were all read to their end
 	failed  error             // errRemote if a peer or the server failed, errReported if a later sync will, too
 	origins map[string]string // hash of a feed -> place of the peer that it comes from
 }
@@ -72,16 +73,6 @@ type exchange struct {
 func (r *run) exchange() (*exchange, error) {
 	peers, err := r.peers()
 	return &exchange{run: r, peers: peers, origins: map[string]string{}}, err
-}
-
-// completePeers returns the number of peers whose documents were all read to their end.
-func (x *exchange) completePeers() (n int) {
-	for _, one := range x.updates {
-		if len(one.broken) == 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // brokenError is the error for a document of a peer that could not be read to its end.
@@ -297,9 +288,7 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 				x.s.Report.Info("%s: %v", p.name, err)
 			}
 		case err != nil:
-			if wait := httpmsg.Pause(err); wait > 0 {
-				rec := x.record(p.name)
-				rec.Set("after", feedsync.FormatDate(x.now.Add(wait)))
+			if rec := x.record(p.name); rec.pause(err, x.now) {
 				x.updates = append(x.updates, &peerUpdate{peer: p, record: rec, broken: []error{err}})
 			}
 			for _, e := range humanize.Errors(err) {
@@ -313,6 +302,9 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 		}
 		if n != nil {
 			x.updates = append(x.updates, n)
+		}
+		if err == nil {
+			x.whole++
 		}
 	}
 	return x.overwritten(ctx)

@@ -249,27 +249,18 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 		}
 		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec,
 			func(data []byte) error { return x.checkOwner(name, data) })
-		if err == nil {
-			rec.Set("after", "")
-		} else if wait := httpmsg.Pause(err); wait > 0 {
-			rec.Set("after", feedsync.FormatDate(x.now.Add(wait)))
-		}
+		rec.pause(err, x.now)
 		if err = errors.Join(err, x.writeRecord("../"+publishedFile, rec)); err == nil {
 			continue
 		}
 		bad = errors.Join(bad, err)
-		if name != subsFile || !concernsOneDocument(err) {
+		// An error that concerns a single document does not stop the next.
+		if e, ok := errors.AsType[*httpmsg.StatusError](err); !ok || name != subsFile || !slices.Contains([]int{
+			http.StatusRequestEntityTooLarge, http.StatusLocked, http.StatusInsufficientStorage}, e.Status) {
 			return bad
 		}
 	}
 	return bad
-}
-
-// concernsOneDocument reports whether an error concerns a single document, so that the next may succeed.
-func concernsOneDocument(err error) bool {
-	e, ok := errors.AsType[*httpmsg.StatusError](err)
-	return ok && slices.Contains([]int{http.StatusRequestEntityTooLarge, http.StatusLocked,
-		http.StatusInsufficientStorage}, e.Status)
 }
 
 // mayPass reports whether a later sync may succeed though the user does nothing here. The manual has

@@ -138,11 +138,7 @@ func (s *itemSet) put(kind feedsync.Kind, it *feedsync.Item) {
 // next returns an until date later than before, as it must grow with every change (section
 // 2.1).
 func (s *itemSet) next(before time.Time) time.Time {
-	until := s.now.UTC().Truncate(time.Second)
-	if !until.After(before) {
-		until = before.Add(time.Second)
-	}
-	return until
+	return latest(s.now.UTC().Truncate(time.Second), before.Add(time.Second))
 }
 
 // unsubscribed reports whether the set holds a tombstone for a feed.

@@ -75,20 +75,17 @@ func (p peerRow) since(t time.Time) string {
 const labelled = `{{.name}}  {{.place}}  last read: {{if .success}}{{.success}} ({{.age}} ago){{else}}never{{end}}, newest document: {{if .wrote}}{{.wrote}} ({{.silent}} ago){{else}}unknown{{end}}`
 
 func (r *run) printPeers(o cmdline.PrinterOptions) error {
-	return cmdline.Records(r.s.Out, o, labelled, peerColumns, func(p *cmdline.Printer[peerRow]) error {
-		peers, err := r.peers()
-		if err != nil {
-			return err
-		}
-		for _, peer := range peers {
-			rec := r.record(peer.name)
-			if err := p.Print(peerRow{peer, parseDate(rec.Get("success")), parseDate(rec.Get("wrote")),
-				r.now}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	peers, err := r.peers()
+	if err != nil {
+		return err
+	}
+	var rows []peerRow
+	for _, p := range peers {
+		rec := r.record(p.name)
+		rows = append(rows, peerRow{p, parseDate(rec.Get("success")), parseDate(rec.Get("wrote")), r.now})
+	}
+	return cmdline.Records(r.s.Out, o, labelled, peerColumns,
+		func(p *cmdline.Printer[peerRow]) error { return p.PrintAll(rows) })
 }
 
 // StatusOptions are the options of [Status].

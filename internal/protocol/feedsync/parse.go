@@ -132,10 +132,14 @@ func (p *parser) document() error {
 	}
 	child := func(k *element) error { return p.attach(p.root, k, 1, false) }
 	if p.d != nil {
-		if err := p.kind(p.root); err != nil {
-			return err
+		switch child = p.part; {
+		case p.root.is("", "rss"):
+			p.d.Kind = RSS
+		case p.root.is("", "opml"):
+			p.d.Kind = OPML
+		default:
+			return fmt.Errorf("it is neither RSS nor OPML, but begins with <%s>", brief(p.root.name.Local))
 		}
-		child = p.part
 	}
 	if err := p.inside(p.root, false, child); err != nil {
 		return err
@@ -230,19 +234,6 @@ func (p *parser) part(e *element) error {
 		return err
 	}
 	return p.attach(p.root, e, 1, true)
-}
-
-// kind sets the kind of the document by its root element.
-func (p *parser) kind(e *element) error {
-	switch {
-	case e.is("", "rss"):
-		p.d.Kind = RSS
-	case e.is("", "opml"):
-		p.d.Kind = OPML
-	default:
-		return fmt.Errorf("it is neither RSS nor OPML, but begins with <%s>", brief(e.name.Local))
-	}
-	return nil
 }
 
 // feedSync returns an error if an element has attributes of FeedSync.

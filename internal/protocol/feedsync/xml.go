@@ -278,12 +278,10 @@ func appendName(b []byte, n xml.Name, foreign []string) []byte {
 
 // content returns the bytes of an element that always has an end tag.
 func (e *element) content() []byte {
-	b := e.append(nil)
 	if len(e.kids) == 0 {
-		foreign := e.foreign(nil)
-		b = append(appendName(append(b[:len(b)-2], "></"...), e.name, foreign), '>')
+		e = &element{name: e.name, attrs: e.attrs, kids: []node{{}}}
 	}
-	return b
+	return e.append(nil)
 }
 
 // bindings are the namespace declarations at the root of each document.
