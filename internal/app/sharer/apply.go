@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,21 +206,16 @@ func (a *applier) change(w *commit.Writer, act action) error {
 func (r *run) describePlan(p *plan) {
 	marks := 0
 	var lines []string
+	change := "would change the alias or the categories of "
+	words := [...]string{subscribe: "would subscribe to ", unsubscribe: "would unsubscribe from ", setAlias: change,
+		setCategories: change}
 	for _, act := range p.actions {
-		name := act.feed
-		if s := p.local.subs[act.feed]; s != nil {
-			name = feedurl.Public(s.URL)
-		}
-		switch act.kind {
-		case subscribe:
-			lines = append(lines, "would subscribe to "+feedurl.Public(act.sub.URL))
-		case unsubscribe:
-			lines = append(lines, "would unsubscribe from "+name)
-		case setFlags:
+		if act.kind == setFlags {
 			marks++
-		default:
-			lines = append(lines, "would change the alias or the categories of "+name)
+			continue
 		}
+		sub := cmp.Or(act.sub, p.local.subs[act.feed], &subscriptions.Subscription{URL: act.feed})
+		lines = append(lines, words[act.kind]+feedurl.Public(sub.URL))
 	}
 	if marks > 0 {
 		lines = append(lines, fmt.Sprintf("would mark %d entries", marks))

@@ -21,26 +21,24 @@ import (
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/feedurl"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // endpoint is this lektor-dir among those that share: its files in etc/share but the store, and the places
 // of its own documents and of those of its peers.
 type endpoint struct {
-	dir    *lektordir.Dir
+	*reader
 	step   func()
-	config fetch.Config
 	report *cmdline.Reporter
 
 	me     string // name
 	target string // directory or URL below which it publishes
 	unlock func()
-	web    *fetch.Client // see client
+	web    *fetch.Client // of all requests, so that a server that asks for a pause gets it
 }
 
 // path returns the path of a file of etc/share.
 func (e *endpoint) path(elem ...string) string {
-	return e.dir.Join(append([]string{shareDir}, elem...)...)
+	return e.d.Join(append([]string{shareDir}, elem...)...)
 }
 
 // setting returns the line of a file of one line, "" if the file does not exist.
@@ -215,15 +213,6 @@ func (e *endpoint) headers() (http.Header, error) {
 	return http.Header(header), nil
 }
 
-// client returns the HTTP client of the run. All requests share it, so that a server that
-// asks for a pause gets it.
-func (e *endpoint) client() *fetch.Client {
-	if e.web == nil {
-		e.web = fetch.NewClient(e.config)
-	}
-	return e.web
-}
-
 // transportAt returns the transport for a directory or a URL.
 func (e *endpoint) transportAt(place string) transport {
 	if isURL(place) {
@@ -317,12 +306,9 @@ func (e *endpoint) targetOf(target string) (place, headers string, err error) {
 // sweep removes temporary files of killed runs. In a replicated directory, no other program
 // would remove them on any machine.
 func (e *endpoint) sweep() {
-	dirs := []string{e.path()}
+	sweepDir(e.path(), e.step)
 	if e.target != "" && !isURL(e.target) {
-		dirs = append(dirs, filepath.Join(e.target, e.me))
-	}
-	for _, dir := range dirs {
-		sweepDir(dir, e.step)
+		sweepDir(e.home(), e.step)
 	}
 }
 

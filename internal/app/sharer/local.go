@@ -86,11 +86,7 @@ func digestOf(stamps []stamp.Stamp) string {
 	if !stamp.Whole(stamps) {
 		return ""
 	}
-	var text string
-	for _, s := range stamps {
-		text += string(s)
-	}
-	return digest([]byte(text))
+	return digest(fmt.Append(nil, stamps))
 }
 
 // local reads the subscriptions, and lists the entries of feeds that have changed. It fails if

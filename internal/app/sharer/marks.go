@@ -205,8 +205,6 @@ func (s *marks) size(newer bool, hidden map[string]bool) (n int) {
 	return n
 }
 
-func (m mark) isNewer() bool { return m.newer }
-
 // append appends the line of the store.
 func (m mark) append(b []byte) []byte { return append(append(append(b, markWord...), m.line...), '\n') }
 

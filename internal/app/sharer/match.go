@@ -123,11 +123,6 @@ func (m *entryMatcher) mark(identity string, flag byte) *feedsync.Item {
 	return m.set.marks.item(stateID(m.feed, identity, flag))
 }
 
-// hasMarks reports whether there are marks with an identity.
-func (m *entryMatcher) hasMarks(identity string) bool {
-	return strings.ContainsFunc(flags, func(c rune) bool { return m.mark(identity, byte(c)) != nil })
-}
-
 // learn sets own, where the entries that are here come first, and named.
 func (m *entryMatcher) learn(lineages map[string]string) {
 	m.own, m.named = m.entries.bySharedIdentity(m.here), map[string]string{}
@@ -176,7 +171,7 @@ func (m *entryMatcher) link(own, other string) {
 	switch {
 	case key == other:
 		return
-	case !m.hasMarks(key):
+	case !strings.ContainsFunc(flags, func(c rune) bool { return m.mark(key, byte(c)) != nil }):
 		m.setSharedAs(own, other)
 		return
 	}

@@ -76,24 +76,22 @@ func (r *run) exchange() (*exchange, error) {
 }
 
 // brokenError is the error for a document of a peer that could not be read to its end.
-type brokenError struct {
-	name  string
-	err   error
-	items int // number of items before the error; they are used
-}
+type brokenError struct{ error }
 
-func (e *brokenError) Error() string {
-	counts := "none of its items are used"
+func (e *brokenError) Unwrap() error { return e.error }
+
+// broken returns the error for a document. The items before the error are used.
+func broken(name string, err error, items int) error {
+	used := "none of its items are used"
 	switch {
-	case e.items == 1:
-		counts = "the item before this error is used, and the document is read again next time"
-	case e.items > 1:
-		counts = "the " + humanize.Count(e.items, "item") +
+	case items == 1:
+		used = "the item before this error is used, and the document is read again next time"
+	case items > 1:
+		used = "the " + humanize.Count(items, "item") +
 			" before this error are used, and the document is read again next time"
 	}
-	return e.name + ": " + e.err.Error() + "; " + counts
+	return &brokenError{fmt.Errorf("%s: %w; %s", name, err, used)}
 }
-func (e *brokenError) Unwrap() error { return e.err }
 
 // fetchPeer reads the changed documents of a peer, and merges them into the set. If a document is
 // broken, for example cut off, the items before the break are used and missing items are not deletions.
@@ -125,10 +123,8 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
 		return nil, n.failed
 	case !n.found:
 		return nil, errNothing
-	case partial != nil && partial.Sharing != nil:
-		rec.Set("until", feedsync.FormatDate(partial.Sharing.Until))
 	case partial != nil:
-		rec.Set("until", "")
+		rec.Set("until", feedsync.FormatDate(cmp.Or(partial.Sharing, &feedsync.Sharing{}).Until))
 	}
 	// The date stays the same until a document changes.
 	if len(n.broken) == 0 && (n.read || rec.Get("success") == "") {
@@ -171,7 +167,7 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 	if bad != nil {
 		// A broken document is read again next time.
 		n.record.forget(name)
-		n.broken = append(n.broken, &brokenError{name, bad, items})
+		n.broken = append(n.broken, broken(name, bad, items))
 		return nil
 	}
 	return doc

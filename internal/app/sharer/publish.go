@@ -81,11 +81,7 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 	sharing.Related = append(sharing.Related, v.related(partialFile)...)
 	doc.SetSharing(sharing)
 	return doc.WriteItems(w, func(yield func(*feedsync.Item) bool) {
-		var which func(mark) bool
-		if newer {
-			which = mark.isNewer
-		}
-		for feed, m := range v.marks.sorted(which) {
+		for feed, m := range v.marks.sorted(func(m mark) bool { return m.newer || !newer }) {
 			if v.hide[feed] {
 				continue
 			}

@@ -60,9 +60,6 @@ func (s *itemSet) inConflict() []*feedsync.Item {
 	return out
 }
 
-// isMark reports whether an item is a mark, not a subscription or folder.
-func (s *itemSet) isMark(it *feedsync.Item) bool { return s.subs.Item(it.ID) == nil }
-
 // find returns the item with an id, or nil.
 func (s *itemSet) find(kind feedsync.Kind, id string) *feedsync.Item {
 	if kind == feedsync.OPML {

@@ -212,7 +212,7 @@ func (s *itemSet) conflicts() (out []conflict) {
 	t := foldersOf(s.subs)
 	for _, it := range s.inConflict() {
 		kind := "subscription"
-		if s.isMark(it) {
+		if s.subs.Item(it.ID) == nil {
 			kind = "state"
 		} else if isFolder(it) {
 			kind = "folder"
@@ -268,23 +268,19 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 	bad := false
 	for _, it := range items {
 		next, err := r.rep.set.settled(it, o.Which, o.Peer)
-		if err != nil {
-			if len(items) == 1 {
-				return err
-			}
+		switch {
+		case err != nil && len(items) == 1:
+			return err
+		case err != nil:
 			s.Report.Print(err)
 			bad = true
-			continue
-		}
-		if o.DryRun {
+		case o.DryRun:
 			s.Report.Info("would settle %s: %s", it.ID, label(it))
-			continue
+		case r.rep.set.subs.Item(it.ID) == nil:
+			r.rep.set.put(feedsync.RSS, next)
+		default:
+			r.rep.set.put(feedsync.OPML, next)
 		}
-		kind := feedsync.OPML
-		if r.rep.set.isMark(it) {
-			kind = feedsync.RSS
-		}
-		r.rep.set.put(kind, next)
 	}
 	if !o.DryRun {
 		r.rep.set.subs.Arrange()

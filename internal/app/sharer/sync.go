@@ -118,7 +118,7 @@ func (r *run) warn(texts []string) {
 // apply itself fails if ctx has ended or the store cannot be written.
 func (r *run) apply(ctx context.Context, p *plan) error {
 	r.trouble = nil // the plan has it
-	err := (&applier{plan: p, r: &r.reader, base: r.rep.base, store: r.rep.store}).apply(ctx)
+	err := (&applier{plan: p, r: r.reader, base: r.rep.base, store: r.rep.store}).apply(ctx)
 	stop := errors.As(err, new(*errStop))
 	if len(p.actions) > 0 && !stop {
 		err = errors.Join(err, r.commit(p.local))

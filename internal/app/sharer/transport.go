@@ -169,7 +169,7 @@ func (p *server) read(ctx context.Context, name string, rec record) ([]byte, err
 		}
 		req.Header = textproto.MIMEHeader(header)
 	}
-	resp, err := p.e.client().Get(ctx, req)
+	resp, err := p.e.web.Get(ctx, req)
 	var status *httpmsg.StatusError
 	switch {
 	case errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone):
@@ -267,7 +267,7 @@ func (p *server) send(ctx context.Context, method, url string, change func(*fetc
 	if change != nil {
 		change(post)
 	}
-	return p.e.client().Post(ctx, post)
+	return p.e.web.Post(ctx, post)
 }
 
 func (p *server) clear(ctx context.Context) error {

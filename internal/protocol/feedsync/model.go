@@ -58,12 +58,7 @@ const (
 // BoundError is the error for an edit that would exceed a limit of an item.
 type BoundError struct{ ID, Reason string }
 
-func (e *BoundError) Error() string {
-	if e.ID == "" {
-		return e.Reason
-	}
-	return "item " + brief(e.ID) + ": " + e.Reason
-}
+func (e *BoundError) Error() string { return "item " + brief(e.ID) + ": " + e.Reason }
 
 // tooLong is the reason to skip a content.
 const tooLong = "it is longer than 64 KiB"

@@ -205,12 +205,9 @@ func (e *element) text() string {
 // order of their first use.
 func (e *element) foreign(list []string) []string {
 	add := func(space string) {
-		switch space {
-		case "", Namespace, LektorNamespace, namespaceXML:
-		default:
-			if !slices.Contains(list, space) {
-				list = append(list, space)
-			}
+		if bound := []string{"", Namespace, LektorNamespace, namespaceXML}; !slices.Contains(bound, space) &&
+			!slices.Contains(list, space) {
+			list = append(list, space)
 		}
 	}
 	add(e.name.Space)
