@@ -138,11 +138,6 @@ func (e *endpoint) recordOf(name, place string, anew bool) record {
 	return rec
 }
 
-// knows reports whether a document was read.
-func (r record) knows(name string) bool {
-	return r.Get(name+".etag")+r.Get(name+".modified") != ""
-}
-
 // forget makes the next run read a document again.
 func (r record) forget(name string) { r.validators(name, "", "") }
 
@@ -160,10 +155,6 @@ func (r record) pause(err error, now time.Time) bool {
 		r.Set("after", feedsync.FormatDate(now.Add(wait)))
 	}
 	return wait > 0
-}
-
-func (e *endpoint) writeRecord(name string, rec record) error {
-	return e.write(rec.Text(), readDir, name)
 }
 
 // home returns the directory or URL to which this endpoint publishes.

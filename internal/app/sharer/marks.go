@@ -20,7 +20,6 @@ import (
 type marks struct {
 	ofFeed  map[string]map[string]mark // by feed, then by the rest of the id, see splitID
 	stored  map[string][]mark          // by feed: marks of the store that are not in ofFeed yet
-	last    string                     // feed of the last mark that was loaded
 	touched map[string]bool            // feeds with marks that the store lacks
 	changes []byte                     // lines of these marks, unless they are longer than maxTorn
 }
@@ -53,16 +52,12 @@ const (
 // splitState splits an id into the arguments of [stateID]. ok is false for an item of
 // another program.
 func splitState(id string) (feed, identity string, flag byte, ok bool) {
-	if len(id) != stateIDLen || id[identityAt-1] != ':' || !entryname.IsFeedHash(id[:identityAt-1]) ||
-		!isRest([]byte(id[identityAt:])) {
+	if len(id) != stateIDLen || id[identityAt-1] != ':' || id[flagAt-1] != ':' ||
+		!entryname.IsFeedHash(id[:identityAt-1]) || !entryname.IsIdentity(id[identityAt:flagAt-1]) ||
+		strings.IndexByte(flags, id[flagAt]) < 0 {
 		return "", "", 0, false
 	}
 	return id[:identityAt-1], id[identityAt : flagAt-1], id[flagAt], true
-}
-
-// isRest reports whether the end of an id is an identity and a flag.
-func isRest(rest []byte) bool {
-	return entryname.IsIdentity(string(rest[:16])) && rest[16] == ':' && strings.IndexByte(flags, rest[17]) >= 0
 }
 
 // splitID returns the two keys of an item in [marks]. The first is "" for an item of another program.
@@ -78,17 +73,9 @@ func keyOf(rest string) (identity string, flag byte) { return rest[:16], rest[17
 
 // load adds a mark of the store, to be parsed when its feed is used.
 func (s *marks) load(line []byte) {
-	feed := ""
-	if len(line) > stateIDLen && line[stateIDLen] == '\t' && line[identityAt-1] == ':' &&
-		isRest(line[identityAt:stateIDLen]) {
-		if hash := line[:identityAt-1]; string(hash) != s.last && entryname.IsFeedHash(string(hash)) {
-			s.last = string(hash)
-		}
-		if string(line[:identityAt-1]) == s.last {
-			feed = s.last
-		}
-	}
-	s.stored[feed] = append(s.stored[feed], mark{line, true})
+	m := mark{line, true}
+	feed, _ := splitID(m.id())
+	s.stored[feed] = append(s.stored[feed], m)
 }
 
 // of returns the marks of a feed by the rest of their ids.

@@ -110,7 +110,8 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
 	if stale {
 		rec.forget(completeFile)
 	}
-	if broken := len(n.broken); stale || partial == nil && !rec.knows(partialFile) {
+	never := rec.Get(partialFile+".etag")+rec.Get(partialFile+".modified") == "" // it was never read
+	if broken := len(n.broken); stale || partial == nil && never {
 		if x.fetchDocument(ctx, n, completeFile); stale && len(n.broken) > broken {
 			// The marks before the partial document are missing. Its until date is not
 			// recorded, so that the next run reads the complete document again.

@@ -209,7 +209,7 @@ func (x *exchange) document(name string, w io.Writer) error {
 // error of the server that may be gone at the next sync counts as one of a peer.
 func (x *exchange) publish(ctx context.Context) error {
 	for _, n := range x.updates {
-		if err := x.writeRecord(n.peer.name, n.record); err != nil {
+		if err := x.write(n.record.Text(), readDir, n.peer.name); err != nil {
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec,
 			func(data []byte) error { return x.checkOwner(name, data) })
 		rec.pause(err, x.now)
-		if err = errors.Join(err, x.writeRecord("../"+publishedFile, rec)); err == nil {
+		if err = errors.Join(err, x.write(rec.Text(), publishedFile)); err == nil {
 			continue
 		}
 		bad = errors.Join(bad, err)

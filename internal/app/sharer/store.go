@@ -81,6 +81,9 @@ const commitsSuffix = ".commits"
 // maxStore is the size of the largest store, in bytes. That is enough for four million marks.
 const maxStore = 2<<30 - 2
 
+// minRoom is the number of bytes that the log may always grow before the whole file is written again.
+const minRoom = 256 << 10
+
 // maxTorn is the length of an incomplete block at the end of a store that may be longer than its first
 // block, in bytes.
 const maxTorn = 16 << 20
@@ -339,12 +342,6 @@ func (st *store) appendMeta(b []byte, s *itemSet) []byte {
 	b = appendDate(b, "made", s.lastOwnEdit)
 	b = appendDate(b, "until subscriptions", s.dates.subs)
 	return appendDate(b, "until marks", s.dates.marks)
-}
-
-// room returns how many bytes the log may grow before the whole file is written again.
-func (st *store) room() int {
-	const least = 256 << 10
-	return int(st.whole + max(st.whole/4, least) - st.size)
 }
 
 // writeAll replaces the file by one with a single commit.

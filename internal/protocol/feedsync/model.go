@@ -73,12 +73,7 @@ const (
 )
 
 // String returns the name of an item's element.
-func (k Kind) String() string {
-	if k == OPML {
-		return "outline"
-	}
-	return "item"
-}
+func (k Kind) String() string { return [...]string{RSS: "item", OPML: "outline"}[k] }
 
 // Update is an edit: its time and endpoint, the attributes of sx:history and sx:update
 // (sections 2.4, 2.5). One of the two may be absent.

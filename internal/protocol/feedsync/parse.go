@@ -56,12 +56,7 @@ func ParseItems(data []byte, take func(*Item)) (*Document, error) {
 }
 
 // container returns the name of the element that holds the items.
-func (k Kind) container() string {
-	if k == OPML {
-		return "body"
-	}
-	return "channel"
-}
+func (k Kind) container() string { return [...]string{RSS: "channel", OPML: "body"}[k] }
 
 // rescue makes a document from the part before an error. An unfinished outline is the last one of its list. If it
 // is not known to be an item, it may have its sx:sync after its inner items, so these are dropped.

@@ -15,10 +15,13 @@ import (
 	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
-// with appends an attribute, unless it has no value.
-func (e *element) with(name, value string) *element {
+// with appends an attribute without a namespace, unless it has no value.
+func (e *element) with(name, value string) *element { return e.in("", name, value) }
+
+// in appends an attribute in a namespace, unless it has no value.
+func (e *element) in(namespace, name, value string) *element {
 	if value != "" {
-		e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Local: name}, Value: value})
+		e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Space: namespace, Local: name}, Value: value})
 	}
 	return e
 }
@@ -79,11 +82,8 @@ func (it *Item) syncElement() *element {
 func (c *Item) conflictElement() *element {
 	x := cmp.Or(c.extra, &extra{})
 	e := c.Head().element(sx("conflict")).with("version", strconv.FormatUint(c.Version, 10))
-	if c.Parent != "" {
-		e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Space: LektorNamespace, Local: "parent"}, Value: c.Parent})
-	}
-	if c.Deleted {
-		e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Space: LektorNamespace, Local: "deleted"}, Value: "true"})
+	if e.in(LektorNamespace, "parent", c.Parent); c.Deleted {
+		e.in(LektorNamespace, "deleted", "true")
 	}
 	if c.Content != nil {
 		e.kids = append(e.kids, node{raw: c.Content})
