@@ -21,7 +21,7 @@ type marks struct {
 	ofFeed  map[string]map[string]mark // by feed, then by the rest of the id, see splitID
 	stored  map[string][]mark          // by feed: marks of the store that are not in ofFeed yet
 	touched map[string]bool            // feeds with marks that the store lacks
-	changes []byte                     // lines of these marks, unless they are longer than maxTorn
+	changes []byte                     // lines of these marks, unless these are longer than maxTorn/8
 }
 
 // mark is an item as a line of the store, see [appendMark].
@@ -122,17 +122,14 @@ func (s *marks) put(it *feedsync.Item) {
 	feed, _ := splitID(it.ID)
 	m := mark{bytes.Clone(appendMark(nil, it)), true}
 	s.of(feed)
-	if s.touched[feed] = true; len(s.changes) <= maxTorn {
+	if s.touched[feed] = true; len(s.changes) <= maxTorn/8 {
 		s.changes = m.append(s.changes)
 	}
 	s.add(m)
 }
 
 // saved records that the store has all marks.
-func (s *marks) saved() {
-	s.changes = nil
-	clear(s.touched)
-}
+func (s *marks) saved() { s.changes = nil; clear(s.touched) }
 
 // published records that the complete document has all marks.
 func (s *marks) published() { s.each(func(_ string, m *mark) { m.newer = false }) }

@@ -177,7 +177,7 @@ func (p *replica) save(complete bool) error {
 			lines = appendDate(lines, "complete", s.dates.complete)
 		}
 		lines = append(st.appendMeta(lines, s), p.base.changes...)
-		st.rewrite = len(lines) > min(int(st.whole+max(st.whole/4, minRoom)-st.size), maxTorn)
+		st.rewrite = len(lines) > min(int(st.whole+max(st.whole/4, minRoom)-st.size), maxTorn/8)
 	}
 	var err error
 	if st.rewrite {

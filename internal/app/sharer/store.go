@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -139,6 +140,8 @@ func (st *store) load(s *itemSet, base *baseline) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	// Each line leaves garbage, which would double the memory of a large store.
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	d := &decoder{store: st, set: s, base: base}
 	if err := d.decode(data); err != nil {
 		return false, err
