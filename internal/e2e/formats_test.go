@@ -636,7 +636,7 @@ var formats = []format{
 		`(feed|subscribed|of|end) [^ \t\r]+|alias [^\t\r]+|in [^\t\r]+|kept|journal \d+|listed( [0-9a-f]+ \d+)?|entry ` + identity + ` (new|-[A-Za-z]*)( (-|` + identity + `)( [A-Za-z]+)?)?|gone ` + identity + `|doing [^ ]+ \d+\.\d+\.\d+\.\d+ [^\t\r]+|done|failed`},
 	{"replica.commits", "a/etc/share/replica.commits", `\d+`},
 	{"read/$name", "a/etc/share/read/*", `(place|read|success|wrote|until|feeds|pause|subscriptions\.opml|state-all\.rss|state\.rss)[^ ]* ` + anyLine},
-	{"published", "a/etc/share/published", `(place|subscriptions\.opml|state-all\.rss|state\.rss) ` + anyLine},
+	{"published", "a/etc/share/published", `(place|(subscriptions\.opml|state-all\.rss|state\.rss)(\.etag|\.modified)?) ` + anyLine},
 
 	{"lektor-dir(5)", "a/src/[0-9a-f]*/{id,name,language,image,author,etc/link,etc/generator}", anyLine},
 	{"lektor-dir(5)", "a/src/*/etc/{categories,view/alias}", anyLine},

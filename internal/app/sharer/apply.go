@@ -1,10 +1,12 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -22,22 +24,20 @@ import (
 // edit. If it were recorded at the end, the next run would repeat the actions of a killed
 // run over newer edits of the user.
 type applier struct {
-	r       *reader
-	local   *local
-	base    *baseline
-	store   *store
-	waiting int // actions that cannot be done yet
-	done    [setFlags + 1]int
+	*plan
+	r     *reader
+	base  *baseline
+	store *store
 }
 
 // apply does the actions, those on feeds first. It continues after an action that fails.
-func (a *applier) apply(ctx context.Context, actions []action) error {
-	feeds := slices.IndexFunc(actions, func(act action) bool { return act.kind == setFlags })
+func (a *applier) apply(ctx context.Context) error {
+	feeds := slices.IndexFunc(a.actions, func(act action) bool { return act.kind == setFlags })
 	if feeds < 0 {
-		feeds = len(actions)
+		feeds = len(a.actions)
 	}
-	bad := a.applyFeeds(ctx, actions[:feeds])
-	for _, act := range actions[feeds:] {
+	bad := a.applyFeeds(ctx, a.actions[:feeds])
+	for _, act := range a.actions[feeds:] {
 		if errors.As(bad, new(*errStop)) || context.Cause(ctx) != nil {
 			break
 		}
@@ -164,9 +164,10 @@ func (a *applier) change(w *commit.Writer, act action) error {
 			func() error { return subscriptions.Remove(w, a.r.d, act.feed, nil) })
 	}
 	after := *before
-	path, key, value := feedfiles.CategoriesPath(act.feed), "categories", strings.Join(act.categories, "\n")
+	path, area, key := feedfiles.CategoriesPath(act.feed), "", "categories"
+	value := strings.Join(act.categories, "\n")
 	if act.kind == setAlias {
-		path, key, value = "src/"+feedfiles.AliasPath(act.feed), "alias", act.alias
+		path, area, key, value = "src/"+feedfiles.AliasPath(act.feed), "view", "alias", act.alias
 		after.Alias = act.alias
 	} else {
 		after.Categories = act.categories
@@ -178,6 +179,21 @@ func (a *applier) change(w *commit.Writer, act action) error {
 		!slices.Equal(read.Categories, before.Categories) {
 		return &commit.BusyError{Feed: act.feed} // the user has just changed the subscription
 	}
+	if err := feedfiles.Guard(a.r.d, act.feed, area); err != nil {
+		return err
+	}
+	// An empty file means the same as none. With its stamp, the store sees that the setting was changed,
+	// even if it is missing again.
+	a.store.step()
+	file := a.r.d.Join(path)
+	err := atomicfile.InDir(file, func() error {
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		_ = f.Close()
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
 	return a.changeFile(act.kind, act.feed, path, &after, func() error {
 		if value == "" && act.kind == setAlias {
 			return subscriptions.Unset(w, a.r.d, act.feed, key, nil)
@@ -186,40 +202,20 @@ func (a *applier) change(w *commit.Writer, act action) error {
 	})
 }
 
-// summary returns the number of actions of each kind in words, "" if there were none.
-func (a *applier) summary() string {
-	var counts []string
-	add := func(n int, format string) {
-		if n > 0 {
-			counts = append(counts, fmt.Sprintf(format, humanize.Group(int64(n))))
-		}
-	}
-	add(a.done[setFlags], "marked %s")
-	add(a.done[subscribe], "subscribed to %s")
-	add(a.done[unsubscribe], "unsubscribed from %s")
-	add(a.done[setAlias]+a.done[setCategories], "changed alias or folder of %s")
-	return strings.Join(counts, ", ")
-}
-
 // describePlan prints the actions of a dry run.
 func (r *run) describePlan(p *plan) {
 	marks := 0
 	var lines []string
+	change := "would change the alias or the categories of "
+	words := [...]string{subscribe: "would subscribe to ", unsubscribe: "would unsubscribe from ", setAlias: change,
+		setCategories: change}
 	for _, act := range p.actions {
-		name := act.feed
-		if s := p.local.subs[act.feed]; s != nil {
-			name = feedurl.Public(s.URL)
-		}
-		switch act.kind {
-		case subscribe:
-			lines = append(lines, "would subscribe to "+feedurl.Public(act.sub.URL))
-		case unsubscribe:
-			lines = append(lines, "would unsubscribe from "+name)
-		case setFlags:
+		if act.kind == setFlags {
 			marks++
-		default:
-			lines = append(lines, "would change the alias or the categories of "+name)
+			continue
 		}
+		sub := cmp.Or(act.sub, p.local.subs[act.feed], &subscriptions.Subscription{URL: act.feed})
+		lines = append(lines, words[act.kind]+feedurl.Public(sub.URL))
 	}
 	if marks > 0 {
 		lines = append(lines, fmt.Sprintf("would mark %d entries", marks))

@@ -71,7 +71,7 @@ func (b *baseline) entries(feed string) baseEntries {
 	if f == nil {
 		return nil
 	}
-	if len(f.stored) > 0 {
+	if len(f.entries) == 0 {
 		f.entries = make(map[string]baseEntry, bytes.Count(f.stored, []byte{'\n'}))
 	}
 	for line := range bytes.Lines(f.stored) {
@@ -154,17 +154,14 @@ func (b *baseline) setEntry(feed, identity string, e baseEntry) {
 // and entries that could not be read stay as they were.
 func (b *baseline) follow(l *local) {
 	for _, hash := range union(b.feeds, l.subs) {
-		f, sub := b.feeds[hash], l.subs[hash]
-		s := b.sub(hash)
+		sub, s, here := l.subs[hash], b.sub(hash), l.entries[hash]
+		readable := l.withheld[hash] == "" && !l.unread[hash]
 		switch {
-		case f != nil && (l.withheld[hash] != "" || l.unread[hash]):
-			if l.entries[hash] == nil {
-				continue
-			}
+		case !readable:
 		case sub != nil:
 			s.subscribed, s.alias, s.categories = true, sub.Alias, sub.Categories
 			b.setSub(hash, s)
-		case s.unshared || l.entries[hash] != nil:
+		case s.unshared || here != nil:
 			b.setSub(hash, baseSub{unshared: s.unshared, journal: s.journal})
 		default:
 			b.moved = true
@@ -172,8 +169,7 @@ func (b *baseline) follow(l *local) {
 			b.changes, b.lineFeed = fmt.Appendf(b.changes, "end %s\n", hash), ""
 			continue
 		}
-		here := l.entries[hash]
-		if l.unchanged[hash] != "" {
+		if l.unchanged[hash] != "" || !readable && here == nil {
 			continue
 		}
 		entries := b.entries(hash)
@@ -203,6 +199,7 @@ func (b *baseline) follow(l *local) {
 func (b *baseline) appendAll(to []byte) []byte {
 	for _, hash := range slices.Sorted(maps.Keys(b.feeds)) {
 		f := b.feeds[hash]
+		b.entries(hash)
 		f.pack()
 		to = append(f.appendTo(to, hash), f.stored...)
 	}
@@ -263,14 +260,14 @@ func (e baseEntry) appendTo(b []byte, identity string) []byte {
 }
 
 // parseLine reads a line. It reports false for a line that does not belong to a baseline.
-func (b *baseline) parseLine(word string, rest []byte) bool {
-	switch word {
+func (b *baseline) parseLine(word, rest []byte) bool {
+	switch string(word) {
 	case "feed", "subscribed", "of":
 		if b.lineFeed = string(rest); b.feeds[b.lineFeed] == nil {
 			b.feeds[b.lineFeed] = &baseFeed{entries: map[string]baseEntry{}}
 		}
-		if word != "of" {
-			b.feeds[b.lineFeed].baseSub = baseSub{subscribed: word == "subscribed"}
+		if string(word) != "of" {
+			b.feeds[b.lineFeed].baseSub = baseSub{subscribed: string(word) == "subscribed"}
 		}
 		return true
 	case "end":
@@ -283,7 +280,7 @@ func (b *baseline) parseLine(word string, rest []byte) bool {
 		return false
 	}
 	var err error
-	switch word {
+	switch string(word) {
 	case "alias":
 		f.alias = textfile.Unescape(rest)
 	case "in":
@@ -297,21 +294,20 @@ func (b *baseline) parseLine(word string, rest []byte) bool {
 	case "gone":
 		delete(b.entries(b.lineFeed), string(rest))
 	case "entry":
-		b.entries(b.lineFeed)
-		return f.parseEntry(rest)
+		f.stored = append(append(append(f.stored, entryWord...), rest...), '\n')
 	default:
 		return false
 	}
 	return err == nil
 }
 
-// parseEntry reads the line of an entry, and reports whether it is valid.
-func (f *baseFeed) parseEntry(rest []byte) bool {
+// parseEntry reads the line of an entry. It ignores one that is invalid, though its checksum is right.
+func (f *baseFeed) parseEntry(rest []byte) {
 	identity, rest, ok := bytes.Cut(rest, []byte{' '})
 	flags, rest, _ := bytes.Cut(rest, []byte{' '})
 	as, kept, _ := bytes.Cut(rest, []byte{' '})
 	if !ok || len(flags) == 0 {
-		return false
+		return
 	}
 	e := baseEntry{unread: string(flags) == "new", unshared: string(kept)}
 	if !e.unread {
@@ -321,7 +317,6 @@ func (f *baseFeed) parseEntry(rest []byte) bool {
 		e.sharedAs = string(as)
 	}
 	f.entries[string(identity)] = e
-	return true
 }
 
 // shared returns those flags of an entry that are shared.

@@ -16,12 +16,11 @@ type edit struct {
 	kind editKind
 	feed string
 
-	flag       byte
-	set        bool
-	unreadable bool   // its text could not be read
-	identity   string // entry: its own identity
-	key        string // entry: identity under which its marks are shared
-	text       *entryText
+	flag     byte
+	set      bool
+	identity string // entry: its own identity
+	key      string // entry: identity under which its marks are shared
+	text     *entryText
 
 	sub    *subEdit    // feed
 	folder *folderMove // folder

@@ -1,10 +1,12 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
@@ -62,15 +64,12 @@ func Merge(ctx context.Context, o MergeOptions, s *cmdline.Streams) error {
 	}
 	problems(s, o.Local, local)
 	problems(s, o.Incoming, incoming)
-	until := incoming.Sharing
+	until := cmp.Or(incoming.Sharing, &feedsync.Sharing{}).Until
 	if len(local.Merge(incoming, feedsync.Rules{Strict: o.Strict})) > 0 && local.Sharing != nil &&
 		!local.Sharing.Until.IsZero() {
 		// Until must grow with every change (section 2.1), by at least a second.
 		sharing := *local.Sharing
-		sharing.Until = sharing.Until.Add(1e9)
-		if until != nil && until.Until.After(sharing.Until) {
-			sharing.Until = until.Until
-		}
+		sharing.Until = latest(sharing.Until.Add(1e9), until)
 		local.SetSharing(&sharing)
 	}
 	_, err = s.Out.Write(termsafe.XML(local.Bytes()))
@@ -100,12 +99,9 @@ func Check(ctx context.Context, o CheckOptions, s *cmdline.Streams) error {
 			bad = true
 			continue
 		}
-		skipped := doc.MoreProblems
-		for _, p := range doc.Faults() {
-			if !p.Warning || o.Strict {
-				skipped++
-			}
-		}
+		faults := doc.Faults()
+		faults = slices.DeleteFunc(faults, func(p feedsync.Problem) bool { return p.Warning && !o.Strict })
+		skipped := doc.MoreProblems + len(faults)
 		problems(s, name, doc)
 		deleted, conflicts := 0, 0
 		for _, it := range doc.Items() {

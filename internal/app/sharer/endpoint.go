@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -20,38 +21,29 @@ import (
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/feedurl"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // endpoint is this lektor-dir among those that share: its files in etc/share but the store, and the places
 // of its own documents and of those of its peers.
 type endpoint struct {
-	dir    *lektordir.Dir
+	*reader
 	step   func()
-	config fetch.Config
 	report *cmdline.Reporter
 
 	me     string // name
 	target string // directory or URL below which it publishes
 	unlock func()
-	web    *fetch.Client // see client
+	web    *fetch.Client // of all requests, so that a server that asks for a pause gets it
 }
 
 // path returns the path of a file of etc/share.
 func (e *endpoint) path(elem ...string) string {
-	return e.dir.Join(append([]string{shareDir}, elem...)...)
+	return e.d.Join(append([]string{shareDir}, elem...)...)
 }
 
 // setting returns the line of a file of one line, "" if the file does not exist.
 func (e *endpoint) setting(name string) (string, error) {
-	line, err := atomicfile.Optional(atomicfile.Line(e.path(name)))
-	if err == nil {
-		return line, nil
-	}
-	if fi, serr := os.Stat(e.path(name)); serr == nil && !fi.Mode().IsRegular() {
-		err = cmdline.Hint(err, "this must be a file of one line; move it away, and run: lektor-share init DIR|URL")
-	}
-	return "", err
+	return atomicfile.Optional(atomicfile.Line(e.path(name)))
 }
 
 // lock locks the set against other processes. It fails at once if another one holds the
@@ -79,11 +71,11 @@ type peer struct {
 func (e *endpoint) peers() ([]peer, error) {
 	out := []peer{}
 	if e.target != "" && !isURL(e.target) {
-		names, err := os.ReadDir(e.target)
+		names, err := atomicfile.Optional(os.ReadDir(e.target))
 		if errors.Is(err, syscall.ENOTDIR) {
 			err = cmdline.Hint(err, anotherTarget)
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
 			return nil, err
 		}
 		for _, n := range names {
@@ -99,8 +91,8 @@ func (e *endpoint) peers() ([]peer, error) {
 			}
 		}
 	}
-	names, err := os.ReadDir(e.path(peersDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	names, err := atomicfile.Optional(os.ReadDir(e.path(peersDir)))
+	if err != nil {
 		return nil, err
 	}
 	for _, n := range names {
@@ -111,11 +103,10 @@ func (e *endpoint) peers() ([]peer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if place == "" {
-			continue
+		if place != "" {
+			out = slices.DeleteFunc(out, func(p peer) bool { return p.name == n.Name() })
+			out = append(out, peer{name: n.Name(), place: place, named: true})
 		}
-		out = slices.DeleteFunc(out, func(p peer) bool { return p.name == n.Name() })
-		out = append(out, peer{name: n.Name(), place: place, named: true})
 	}
 	return out, nil
 }
@@ -147,26 +138,23 @@ func (e *endpoint) recordOf(name, place string, anew bool) record {
 	return rec
 }
 
-// knows reports whether a document was read.
-func (r record) knows(name string) bool {
-	return r.Get(name)+r.Get(name+".etag")+r.Get(name+".modified") != ""
-}
-
 // forget makes the next run read a document again.
-func (r record) forget(name string) {
-	r.Set(name, "")
-	r.validators(name, "", "")
-}
+func (r record) forget(name string) { r.validators(name, "", "") }
 
-// validators sets the validators of a document. If they are empty, the next request for it
-// is unconditional.
+// validators sets the validators of a document, of which the first is the state of a file in a directory. If
+// they are empty, the next request for it is unconditional.
 func (r record) validators(name, etag, modified string) {
 	r.Set(name+".etag", etag)
 	r.Set(name+".modified", modified)
 }
 
-func (e *endpoint) writeRecord(name string, rec record) error {
-	return e.write(rec.Text(), readDir, name)
+// pause records the pause for which a server asked in an error, and reports whether it did.
+func (r record) pause(err error, now time.Time) bool {
+	wait := httpmsg.Pause(err)
+	if r.Set("after", ""); wait > 0 {
+		r.Set("after", feedsync.FormatDate(now.Add(wait)))
+	}
+	return wait > 0
 }
 
 // home returns the directory or URL to which this endpoint publishes.
@@ -214,15 +202,6 @@ func (e *endpoint) headers() (http.Header, error) {
 		return nil, fmt.Errorf("%s: %w", e.path(headersFile), err)
 	}
 	return http.Header(header), nil
-}
-
-// client returns the HTTP client of the run. All requests share it, so that a server that
-// asks for a pause gets it.
-func (e *endpoint) client() *fetch.Client {
-	if e.web == nil {
-		e.web = fetch.NewClient(e.config)
-	}
-	return e.web
 }
 
 // transportAt returns the transport for a directory or a URL.
@@ -318,12 +297,9 @@ func (e *endpoint) targetOf(target string) (place, headers string, err error) {
 // sweep removes temporary files of killed runs. In a replicated directory, no other program
 // would remove them on any machine.
 func (e *endpoint) sweep() {
-	dirs := []string{e.path()}
+	sweepDir(e.path(), e.step)
 	if e.target != "" && !isURL(e.target) {
-		dirs = append(dirs, filepath.Join(e.target, e.me))
-	}
-	for _, dir := range dirs {
-		sweepDir(dir, e.step)
+		sweepDir(e.home(), e.step)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/protocol/opml"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // folders is the folder tree of a document of subscriptions.
@@ -60,14 +61,9 @@ func (t *folders) path(id string) string {
 	if it == nil || !isFolder(it) {
 		return ""
 	}
-	p := join(t.path(t.parent[id]), it.Value("", "text"))
+	p := opml.JoinPath(append(opml.SplitPath(t.path(t.parent[id])), it.Value("", "text")))
 	t.paths[id] = p
 	return p
-}
-
-// join returns the path of the folder name inside parent.
-func join(parent, name string) string {
-	return opml.JoinPath(append(opml.SplitPath(parent), name))
 }
 
 // split splits a path into the path of the parent and the last name.
@@ -80,7 +76,7 @@ func split(path string) (parent, name string) {
 }
 
 func folderContent(name string) []byte {
-	return []byte(`<outline text="` + feedsync.Attr(name) + `"></outline>`)
+	return []byte(`<outline text="` + xmltext.Attr(name) + `"></outline>`)
 }
 
 // folder returns the id of the folder at a path. It creates missing folders.
@@ -101,7 +97,7 @@ func (n *noter) folder(path string) (string, error) {
 	if old := n.set.subs.Item(id); old != nil && (!old.Deleted || old.Version >= feedsync.MaxVersion ||
 		old.Value("", "text") != name || old.Parent != parent) {
 		// The folder with this id was renamed or moved, so the new one needs another id.
-		random, err := n.random(8)
+		random, err := random(n.rand, 8)
 		if err != nil {
 			return "", err
 		}

@@ -6,9 +6,8 @@ import (
 	"errors"
 	"io"
 	"os"
-	"regexp"
 	"strings"
-	"sync"
+	"unicode"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -23,8 +22,6 @@ type InitOptions struct {
 	Renew  bool   // new endpoint name, same set
 	Leave  bool   // if the target changes, remove the documents from the old one; not with Renew
 }
-
-var notInName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9-]+`) })
 
 // Init makes the lektor-dir an endpoint, and sets its target. If there is no lektor-dir,
 // Init creates one; its content then comes from the peers.
@@ -90,7 +87,9 @@ func Init(ctx context.Context, o InitOptions, s *cmdline.Streams) error {
 // newEndpoint returns a new name for an endpoint: the name of the machine, or else the beginning of the
 // old name, and a random number.
 func newEndpoint(name, old string, from io.Reader) (string, error) {
-	name = strings.Trim(notInName().ReplaceAllString(name, "-"), "-")
+	name = strings.Join(strings.FieldsFunc(name, func(c rune) bool {
+		return c > unicode.MaxASCII || !unicode.IsLetter(c) && !unicode.IsDigit(c)
+	}), "-")
 	if name == "" {
 		name, _, _ = strings.Cut(old, "-")
 	}

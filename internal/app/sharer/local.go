@@ -1,6 +1,7 @@
 package sharer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -85,11 +86,7 @@ func digestOf(stamps []stamp.Stamp) string {
 	if !stamp.Whole(stamps) {
 		return ""
 	}
-	var text string
-	for _, s := range stamps {
-		text += string(s)
-	}
-	return digest([]byte(text))
+	return digest(fmt.Append(nil, stamps))
 }
 
 // local reads the subscriptions, and lists the entries of feeds that have changed. It fails if
@@ -249,10 +246,9 @@ func (r *reader) deletes() func(feed string) bool {
 	return func(feed string) bool { return used && atomicfile.Exists(r.d.Join("new", feed)) }
 }
 
-// absent returns those of the identities that are really gone: it lists the feed again
-// under its lock, with entries in tmp/ that are not being deleted. If a fetcher holds the lock, it returns
-// none.
-func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, identities []string) ([]string, error) {
+// identities returns the identities of a feed's entries under its lock, with those in tmp/ that are not
+// being deleted. If a fetcher holds the lock, it returns nil.
+func (r *reader) identities(ctx context.Context, w *commit.Writer, feed string) (map[string]bool, error) {
 	t, err := w.Begin(feed)
 	if errors.As(err, new(*commit.BusyError)) {
 		return nil, nil
@@ -262,8 +258,8 @@ func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, iden
 	}
 	defer t.Close()
 	here := map[string]bool{}
-	names, err := os.ReadDir(r.d.Join("tmp", feed))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	names, err := atomicfile.Optional(os.ReadDir(r.d.Join("tmp", feed)))
+	if err != nil {
 		return nil, err
 	}
 	for _, n := range names {
@@ -272,15 +268,10 @@ func (r *reader) absent(ctx context.Context, w *commit.Writer, feed string, iden
 		}
 	}
 	refs, err := listing(ctx, r.d, feed)
-	if err != nil {
-		return nil, err
-	}
 	for _, ref := range refs {
-		identity, err := r.identityOf(ref)
-		if err != nil {
-			return nil, err
-		}
+		identity, bad := r.identityOf(ref)
+		err = cmp.Or(err, bad)
 		here[identity] = true
 	}
-	return slices.DeleteFunc(identities, func(id string) bool { return here[id] }), nil
+	return here, err
 }

@@ -19,9 +19,9 @@ import (
 // marks are the items for flags of entries, each a line that is parsed when the item is used.
 type marks struct {
 	ofFeed  map[string]map[string]mark // by feed, then by the rest of the id, see splitID
-	stored  map[string][]byte          // by feed: lines of the store that are not in ofFeed yet
+	stored  map[string][]mark          // by feed: marks of the store that are not in ofFeed yet
 	touched map[string]bool            // feeds with marks that the store lacks
-	changes []byte                     // lines of these marks, unless they are longer than maxTorn
+	changes []byte                     // lines of these marks, unless these are longer than maxTorn/8
 }
 
 // mark is an item as a line of the store, see [appendMark].
@@ -31,7 +31,7 @@ type mark struct {
 }
 
 func newMarks() *marks {
-	return &marks{map[string]map[string]mark{}, map[string][]byte{}, map[string]bool{}, nil}
+	return &marks{ofFeed: map[string]map[string]mark{}, stored: map[string][]mark{}, touched: map[string]bool{}}
 }
 
 // flags are the shared flags: seen, flagged, trashed, and the user's own.
@@ -52,16 +52,12 @@ const (
 // splitState splits an id into the arguments of [stateID]. ok is false for an item of
 // another program.
 func splitState(id string) (feed, identity string, flag byte, ok bool) {
-	if len(id) != stateIDLen || id[identityAt-1] != ':' || !entryname.IsFeedHash(id[:identityAt-1]) ||
-		!isRest([]byte(id[identityAt:])) {
+	if len(id) != stateIDLen || id[identityAt-1] != ':' || id[flagAt-1] != ':' ||
+		!entryname.IsFeedHash(id[:identityAt-1]) || !entryname.IsIdentity(id[identityAt:flagAt-1]) ||
+		strings.IndexByte(flags, id[flagAt]) < 0 {
 		return "", "", 0, false
 	}
 	return id[:identityAt-1], id[identityAt : flagAt-1], id[flagAt], true
-}
-
-// isRest reports whether the end of an id is an identity and a flag.
-func isRest(rest []byte) bool {
-	return entryname.IsIdentity(string(rest[:16])) && rest[16] == ':' && strings.IndexByte(flags, rest[17]) >= 0
 }
 
 // splitID returns the two keys of an item in [marks]. The first is "" for an item of another program.
@@ -75,21 +71,23 @@ func splitID(id string) (feed, rest string) {
 // keyOf splits the second key of a mark into the identity and the flag.
 func keyOf(rest string) (identity string, flag byte) { return rest[:16], rest[17] }
 
+// load adds a mark of the store, to be parsed when its feed is used.
+func (s *marks) load(line []byte) {
+	m := mark{line, true}
+	feed, _ := splitID(m.id())
+	s.stored[feed] = append(s.stored[feed], m)
+}
+
 // of returns the marks of a feed by the rest of their ids.
 func (s *marks) of(feed string) map[string]mark {
-	lines, ok := s.stored[feed]
-	if !ok {
-		return s.ofFeed[feed]
+	if lines := s.stored[feed]; lines != nil {
+		delete(s.stored, feed)
+		s.ofFeed[feed] = make(map[string]mark, len(lines))
+		for _, m := range lines {
+			s.add(m)
+		}
 	}
-	delete(s.stored, feed)
-	all := make(map[string]mark, bytes.Count(lines, []byte{'\n'})+len(s.ofFeed[feed]))
-	for line := range bytes.Lines(lines) {
-		line = line[len(markWord) : len(line)-1]
-		all[string(line[identityAt:stateIDLen])] = mark{line: line}
-	}
-	maps.Copy(all, s.ofFeed[feed])
-	s.ofFeed[feed] = all
-	return all
+	return s.ofFeed[feed]
 }
 
 // has reports whether a feed has marks.
@@ -123,23 +121,29 @@ func (s *marks) add(m mark) {
 func (s *marks) put(it *feedsync.Item) {
 	feed, _ := splitID(it.ID)
 	m := mark{bytes.Clone(appendMark(nil, it)), true}
-	if s.touched[feed] = true; len(s.changes) <= maxTorn {
+	s.of(feed)
+	if s.touched[feed] = true; len(s.changes) <= maxTorn/8 {
 		s.changes = m.append(s.changes)
 	}
 	s.add(m)
 }
 
 // saved records that the store has all marks.
-func (s *marks) saved() {
-	s.changes = nil
-	clear(s.touched)
-}
+func (s *marks) saved() { s.changes = nil; clear(s.touched) }
 
 // published records that the complete document has all marks.
-func (s *marks) published() {
-	for _, marks := range s.ofFeed {
+func (s *marks) published() { s.each(func(_ string, m *mark) { m.newer = false }) }
+
+// each calls f for each mark, which it may change, in no order.
+func (s *marks) each(f func(feed string, m *mark)) {
+	for feed, lines := range s.stored {
+		for i := range lines {
+			f(feed, &lines[i])
+		}
+	}
+	for feed, marks := range s.ofFeed {
 		for rest, m := range marks {
-			m.newer = false
+			f(feed, &m)
 			marks[rest] = m
 		}
 	}
@@ -148,15 +152,15 @@ func (s *marks) published() {
 // feeds returns the sorted feeds that have marks.
 func (s *marks) feeds() []string { return union(s.ofFeed, s.stored) }
 
-// sorted yields the marks for which is returns true, sorted by feed and id, with their feeds. It looks
-// only at marks in memory, among which are all newer ones and all in conflict. If is is nil, it yields all.
+// sorted yields the marks for which is returns true, or all if it is nil, sorted by feed and id, with their
+// feeds.
 func (s *marks) sorted(is func(mark) bool) iter.Seq2[string, mark] {
 	return func(yield func(string, mark) bool) {
 		for _, feed := range s.feeds() {
-			marks := s.ofFeed[feed]
-			if is == nil {
-				marks = s.of(feed)
+			if is != nil && len(s.ofFeed[feed]) == 0 && !slices.ContainsFunc(s.stored[feed], is) {
+				continue
 			}
+			marks := s.of(feed)
 			for _, rest := range slices.Sorted(maps.Keys(marks)) {
 				if m := marks[rest]; (is == nil || is(m)) && !yield(feed, m) {
 					return
@@ -169,41 +173,21 @@ func (s *marks) sorted(is func(mark) bool) iter.Seq2[string, mark] {
 // write writes the lines of the marks that changed since the last complete document, or of the others.
 func (s *marks) write(w io.Writer, newer bool) {
 	var b []byte
-	for _, feed := range s.feeds() {
-		if len(s.ofFeed[feed]) == 0 {
-			if !newer {
-				_, _ = w.Write(s.stored[feed])
-			}
-			continue
-		}
-		marks := s.of(feed)
-		for _, rest := range slices.Sorted(maps.Keys(marks)) {
-			if m := marks[rest]; m.newer == newer {
-				b = m.append(b[:0])
-				_, _ = w.Write(b)
-			}
-		}
+	for _, m := range s.sorted(func(m mark) bool { return m.newer == newer }) {
+		b = m.append(b[:0])
+		_, _ = w.Write(b)
 	}
 }
 
 // size returns the approximate length of the marks in a document without hidden feeds, in bytes.
 func (s *marks) size(newer bool, hidden map[string]bool) (n int) {
-	for feed, marks := range s.ofFeed {
-		for _, m := range marks {
-			if !hidden[feed] && (m.newer || !newer) {
-				n += len(m.line) + 60
-			}
+	s.each(func(feed string, m *mark) {
+		if !hidden[feed] && (m.newer || !newer) {
+			n += len(m.line) + 60
 		}
-	}
-	for feed, lines := range s.stored {
-		if !hidden[feed] && !newer {
-			n += len(lines)
-		}
-	}
+	})
 	return n
 }
-
-func (m mark) isNewer() bool { return m.newer }
 
 // append appends the line of the store.
 func (m mark) append(b []byte) []byte { return append(append(append(b, markWord...), m.line...), '\n') }
@@ -264,8 +248,7 @@ func appendMark(b []byte, m *feedsync.Item) []byte {
 		b = append(b, '!')
 	}
 	b = append(strconv.AppendUint(append(b, '\t'), m.Version, 10), '\t')
-	b = append(appendUpdates(b, m.History), '\t')
-	b = append(appendUpdates(b, m.Settled), '\t')
+	b = append(appendUpdates(append(appendUpdates(b, m.History), '\t'), m.Settled), '\t')
 	return appendField(b, m.Content)
 }
 
@@ -293,23 +276,20 @@ func appendUpdates(b []byte, list []feedsync.Update) []byte {
 
 // readMark reads the line of [appendMark].
 func readMark(line []byte) (*feedsync.Item, bool) {
-	id, line, _ := bytes.Cut(line, []byte{'\t'})
-	flags, line, ok := bytes.Cut(line, []byte{'\t'})
-	if string(flags) == "x" {
-		it, err := feedsync.ReadItem(unescape(line))
-		return it, err == nil && it.ID == string(id)
+	f := bytes.SplitN(line, []byte{'\t'}, 6)
+	if len(f) == 3 && string(f[1]) == "x" {
+		it, err := feedsync.ReadItem(unescape(f[2]))
+		return it, err == nil && it.ID == string(f[0])
 	}
-	number, line, _ := bytes.Cut(line, []byte{'\t'})
-	history, line, _ := bytes.Cut(line, []byte{'\t'})
-	settled, content, complete := bytes.Cut(line, []byte{'\t'})
-	it := &feedsync.Item{ID: string(id), Content: unescape(content), Deleted: bytes.IndexByte(flags, '-') >= 0,
-		Conflict: bytes.IndexByte(flags, '!') >= 0}
-	var err error
-	it.Version, err = strconv.ParseUint(string(number), 10, 64)
-	var ok1, ok2 bool
-	it.History, ok1 = readUpdates(history)
-	it.Settled, ok2 = readUpdates(settled)
-	return it, ok && complete && err == nil && ok1 && ok2 && len(it.History) > 0
+	if len(f) != 6 {
+		return nil, false
+	}
+	version, err := strconv.ParseUint(string(f[2]), 10, 64)
+	history, ok := readUpdates(f[3])
+	settled, ok2 := readUpdates(f[4])
+	return &feedsync.Item{ID: string(f[0]), Version: version, Deleted: bytes.IndexByte(f[1], '-') >= 0,
+		Conflict: bytes.IndexByte(f[1], '!') >= 0, History: history, Settled: settled,
+		Content: unescape(f[5])}, ok && ok2 && err == nil && len(history) > 0
 }
 
 func readUpdates(field []byte) (out []feedsync.Update, ok bool) {

@@ -49,7 +49,10 @@ func (r *reader) matchEntries(s *itemSet, base *baseline, l *local) map[string]i
 			continue
 		}
 		m := &entryMatcher{set: s, base: base, entries: base.entries(feed), feed: feed, here: here}
-		size, sub, strangers := journalSize(r.d, feed), base.sub(feed), m.strangers()
+		size, sub, strangers := int64(0), base.sub(feed), m.strangers()
+		if fi, err := os.Stat(r.d.Join(feedfiles.JournalPath(feed))); err == nil {
+			size = fi.Size()
+		}
 		grown := base.feeds[feed] != nil && sub.journal != size
 		if !grown && len(strangers) == 0 {
 			continue
@@ -82,15 +85,6 @@ func (r *reader) matchEntries(s *itemSet, base *baseline, l *local) map[string]i
 		}
 	}
 	return waiting
-}
-
-// journalSize returns the size of a feed's journal in bytes, 0 if there is none.
-func journalSize(d *lektordir.Dir, feed string) int64 {
-	fi, err := os.Stat(d.Join(feedfiles.JournalPath(feed)))
-	if err != nil {
-		return 0
-	}
-	return fi.Size()
 }
 
 // has reports whether an entry with an identity is here.
@@ -127,11 +121,6 @@ func (m *entryMatcher) live(marks []mark) (n int) {
 // mark returns the item for a flag of an identity, or nil.
 func (m *entryMatcher) mark(identity string, flag byte) *feedsync.Item {
 	return m.set.marks.item(stateID(m.feed, identity, flag))
-}
-
-// hasMarks reports whether there are marks with an identity.
-func (m *entryMatcher) hasMarks(identity string) bool {
-	return strings.ContainsFunc(flags, func(c rune) bool { return m.mark(identity, byte(c)) != nil })
 }
 
 // learn sets own, where the entries that are here come first, and named.
@@ -182,7 +171,7 @@ func (m *entryMatcher) link(own, other string) {
 	switch {
 	case key == other:
 		return
-	case !m.hasMarks(key):
+	case !strings.ContainsFunc(flags, func(c rune) bool { return m.mark(key, byte(c)) != nil }):
 		m.setSharedAs(own, other)
 		return
 	}

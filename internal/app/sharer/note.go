@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/workers"
@@ -18,6 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/textfile"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -30,7 +30,7 @@ func wordOf(flag byte) string { return cmp.Or(words[flag], string(flag)) }
 // processors, as the first sync reads most entries. If an entry cannot be read, its edit is
 // left for the next run.
 func (r *reader) describe(ctx context.Context, l *local, edits []edit) ([]edit, error) {
-	var bad atomic.Pointer[error]
+	failed := make([]error, len(edits))
 	err := workers.ForEach(ctx, len(edits), func(i int) {
 		d := &edits[i]
 		if d.kind != editFlag || !d.set {
@@ -39,8 +39,7 @@ func (r *reader) describe(ctx context.Context, l *local, edits []edit) ([]edit, 
 		ref := l.entries[d.feed][d.identity]
 		e, err := r.d.ReadEntry(ref, lektordir.FieldTitle|lektordir.FieldID|lektordir.FieldLink)
 		if isUnreadable(err) {
-			bad.Store(&err)
-			d.unreadable = true
+			failed[i] = err
 			return
 		}
 		d.text = &entryText{}
@@ -53,17 +52,17 @@ func (r *reader) describe(ctx context.Context, l *local, edits []edit) ([]edit, 
 			d.text.feedID = f.ID
 		}
 	})
-	if bad.Load() == nil {
-		return edits, err
-	}
-	r.addTrouble(*bad.Load()) // one of many errors is enough
-	return slices.DeleteFunc(edits, func(d edit) bool {
-		if d.unreadable {
-			l.unknown[entryID{d.feed, d.identity}] = true
-			delete(l.entries[d.feed], d.identity)
+	r.addTrouble(cmp.Or(failed...)) // one of many errors is enough
+	kept := edits[:0]
+	for i, d := range edits {
+		if failed[i] == nil {
+			kept = append(kept, d)
+			continue
 		}
-		return d.unreadable
-	}), err
+		l.unknown[entryID{d.feed, d.identity}] = true
+		delete(l.entries[d.feed], d.identity)
+	}
+	return kept, err
 }
 
 // noter adds edits to a set.
@@ -75,8 +74,6 @@ type noter struct {
 	vacated map[string]bool // paths of folders that feeds have left
 	warned  []string        // edits that stay on this machine
 }
-
-func (n *noter) random(bytes int) (string, error) { return random(n.rand, bytes) }
 
 // note adds edits to the set, unless the set has them already. base is the baseline after
 // [baseline.follow].
@@ -146,10 +143,11 @@ func (n *noter) noteMark(d *edit) error {
 	if d.kind == editGone && n.set.marks.item(id) != nil || n.set.marks.isSet(d.feed, d.key, d.flag) == d.set {
 		return nil
 	}
-	if !d.set {
-		return n.set.modify(feedsync.RSS, id, true, nil, "")
+	var content []byte
+	if d.set {
+		content = markContent(id, d.flag, cmp.Or(d.text, &entryText{}))
 	}
-	return n.set.modify(feedsync.RSS, id, false, markContent(id, d.flag, cmp.Or(d.text, &entryText{})), "")
+	return n.set.modify(feedsync.RSS, id, !d.set, content, "")
 }
 
 // maxTitle is the maximum length of a title in a mark, in bytes.
@@ -160,7 +158,7 @@ func markContent(id string, flag byte, m *entryText) []byte {
 	title := humanize.Cut(feedurl.RedactText(cmp.Or(strings.TrimSpace(m.title), m.id)), maxTitle)
 	b := []byte("<item>")
 	child := func(name, text string) {
-		if text = feedsync.Text(text); text == "" {
+		if text = xmltext.Text(text); text == "" {
 			b = fmt.Appendf(b, "<%s/>", name)
 			return
 		}
@@ -170,7 +168,7 @@ func markContent(id string, flag byte, m *entryText) []byte {
 	if feedurl.IsHTTP(m.link) && len(m.link) <= maxURL {
 		child("link", feedurl.Public(m.link))
 	}
-	b = fmt.Appendf(b, `<guid isPermaLink="false">%s</guid>`, feedsync.Text(id))
+	b = fmt.Appendf(b, `<guid isPermaLink="false">%s</guid>`, xmltext.Text(id))
 	child("category", wordOf(flag))
 	if len(m.feedID) <= maxURL {
 		child("lektor:feed", feedurl.Public(m.feedID))
@@ -211,16 +209,13 @@ func (n *noter) noteFeed(d *edit) error {
 		}
 		sub = &edited
 	}
+	if it != nil && !it.Deleted && meaningOf(it).alias == sub.Alias &&
+		slices.Equal(n.tree.categories(it), sub.Categories) {
+		return nil
+	}
 	parent, err := n.folder(first(sub.Categories))
 	if err != nil {
 		return err
-	}
-	want := meaning{alias: sub.Alias}
-	if len(sub.Categories) > 1 {
-		want.categories = sub.Categories[1:]
-	}
-	if it != nil && !it.Deleted && it.Parent == parent && meaningOf(it).equal(want) {
-		return nil
 	}
 	if it != nil {
 		n.leaves(d.feed)
@@ -245,7 +240,7 @@ var escapeComma = strings.NewReplacer(`\`, `\\`, `,`, `\,`)
 func content(s *subscriptions.Subscription) []byte {
 	// Attributes are in the order of [feedsync.Canonical].
 	b := []byte("<outline")
-	attr := func(name, value string) { b = fmt.Appendf(b, ` %s="%s"`, name, feedsync.Attr(value)) }
+	attr := func(name, value string) { b = fmt.Appendf(b, ` %s="%s"`, name, xmltext.Attr(value)) }
 	if len(s.Categories) > 1 {
 		var list []string
 		for _, c := range s.Categories[1:] {
@@ -273,15 +268,10 @@ type meaning struct {
 	categories []string
 }
 
-func (m meaning) equal(o meaning) bool {
-	return m.alias == o.alias && slices.Equal(m.categories, o.categories)
-}
-
 func meaningOf(it *feedsync.Item) meaning {
 	var m meaning
-	text, title := strings.TrimSpace(textfile.OneLine(it.Value("", "text"))),
-		strings.TrimSpace(textfile.OneLine(it.Value("", "title")))
-	if text != title && title != "" {
+	line := func(name string) string { return strings.TrimSpace(textfile.OneLine(it.Value("", name))) }
+	if text, title := line("text"), line("title"); text != title && title != "" {
 		m.alias = text
 	}
 	for _, c := range strings.Split(hideEscaped.Replace(it.Value("", "category")), ",") {
@@ -310,7 +300,8 @@ func sameOutline(a, b *feedsync.Item) bool {
 	if isFolder(a) || a.Value("", "xmlUrl") == "" || b.Value("", "xmlUrl") == "" {
 		return a.Parent == b.Parent && feedsync.Canonical(a.Content) == feedsync.Canonical(b.Content)
 	}
-	return a.Parent == b.Parent && meaningOf(a).equal(meaningOf(b))
+	x, y := meaningOf(a), meaningOf(b)
+	return a.Parent == b.Parent && x.alias == y.alias && slices.Equal(x.categories, y.categories)
 }
 
 // categories returns the categories of a feed from its outline and its folder.

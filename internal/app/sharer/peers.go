@@ -64,6 +64,7 @@ type exchange struct {
 	*run
 	peers   []peer
 	updates []*peerUpdate     // peers that were read
+	whole   int               // number of peers whose documents were all read to their end
 	failed  error             // errRemote if a peer or the server failed, errReported if a later sync will, too
 	origins map[string]string // hash of a feed -> place of the peer that it comes from
 }
@@ -74,35 +75,23 @@ func (r *run) exchange() (*exchange, error) {
 	return &exchange{run: r, peers: peers, origins: map[string]string{}}, err
 }
 
-// completePeers returns the number of peers whose documents were all read to their end.
-func (x *exchange) completePeers() (n int) {
-	for _, one := range x.updates {
-		if len(one.broken) == 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // brokenError is the error for a document of a peer that could not be read to its end.
-type brokenError struct {
-	name  string
-	err   error
-	items int // number of items before the error; they are used
-}
+type brokenError struct{ error }
 
-func (e *brokenError) Error() string {
-	counts := "none of its items are used"
+func (e *brokenError) Unwrap() error { return e.error }
+
+// broken returns the error for a document. The items before the error are used.
+func broken(name string, err error, items int) error {
+	used := "none of its items are used"
 	switch {
-	case e.items == 1:
-		counts = "the item before this error is used, and the document is read again next time"
-	case e.items > 1:
-		counts = "the " + humanize.Count(e.items, "item") +
+	case items == 1:
+		used = "the item before this error is used, and the document is read again next time"
+	case items > 1:
+		used = "the " + humanize.Count(items, "item") +
 			" before this error are used, and the document is read again next time"
 	}
-	return e.name + ": " + e.err.Error() + "; " + counts
+	return &brokenError{fmt.Errorf("%s: %w; %s", name, err, used)}
 }
-func (e *brokenError) Unwrap() error { return e.err }
 
 // fetchPeer reads the changed documents of a peer, and merges them into the set. If a document is
 // broken, for example cut off, the items before the break are used and missing items are not deletions.
@@ -121,7 +110,8 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
 	if stale {
 		rec.forget(completeFile)
 	}
-	if broken := len(n.broken); stale || partial == nil && !rec.knows(partialFile) {
+	never := rec.Get(partialFile+".etag")+rec.Get(partialFile+".modified") == "" // it was never read
+	if broken := len(n.broken); stale || partial == nil && never {
 		if x.fetchDocument(ctx, n, completeFile); stale && len(n.broken) > broken {
 			// The marks before the partial document are missing. Its until date is not
 			// recorded, so that the next run reads the complete document again.
@@ -134,10 +124,8 @@ func (x *exchange) fetchPeer(ctx context.Context, p peer) (*peerUpdate, error) {
 		return nil, n.failed
 	case !n.found:
 		return nil, errNothing
-	case partial != nil && partial.Sharing != nil:
-		rec.Set("until", feedsync.FormatDate(partial.Sharing.Until))
 	case partial != nil:
-		rec.Set("until", "")
+		rec.Set("until", feedsync.FormatDate(cmp.Or(partial.Sharing, &feedsync.Sharing{}).Until))
 	}
 	// The date stays the same until a document changes.
 	if len(n.broken) == 0 && (n.read || rec.Get("success") == "") {
@@ -160,11 +148,7 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 	if n.failed = err; err != nil || data == nil {
 		return nil
 	}
-	kind := feedsync.RSS
-	if name == subsFile {
-		kind = feedsync.OPML
-	}
-	doc, bad, copied := x.parse(n.peer.name, data, kind, x.rep.set.mergeMark)
+	doc, bad, copied := x.parse(n.peer.name, name, data, x.rep.set.mergeMark)
 	if n.failed = copied; copied != nil {
 		return nil
 	}
@@ -174,16 +158,17 @@ func (x *exchange) fetchDocument(ctx context.Context, n *peerUpdate, name string
 	items := 0
 	if doc != nil {
 		items = doc.Len() + doc.Taken
-		warnings := cmdline.Warnings{Report: x.s.Report}
-		for _, problem := range doc.Faults() {
-			warnings.Warn("%s: %s: %s", n.peer.name, name, termsafe.Brief(problem.String()))
+		var faults []string
+		for _, fault := range doc.Faults() {
+			faults = append(faults, fmt.Sprintf("%s: %s: %s", n.peer.name, name, termsafe.Brief(fault.String())))
 		}
+		x.warn(faults)
 		x.merge(n, doc)
 	}
 	if bad != nil {
 		// A broken document is read again next time.
 		n.record.forget(name)
-		n.broken = append(n.broken, &brokenError{name, bad, items})
+		n.broken = append(n.broken, broken(name, bad, items))
 		return nil
 	}
 	return doc
@@ -219,21 +204,21 @@ func (x *exchange) merge(n *peerUpdate, doc *feedsync.Document) {
 	}
 }
 
-// parse parses a document of a kind, which came from a place. It passes marks to take one at a time, and
-// does not keep them. If the document is broken, parse returns the part before the break, and the error as
-// bad. copied is a [CopiedError].
-func (x *exchange) parse(place string, data []byte, kind feedsync.Kind, take func(*feedsync.Item)) (
+// parse parses a document that came from a place. It passes marks to take one at a time, and does not keep
+// them. If the document is broken, parse returns the part before the break, and the error as bad. copied is
+// a [CopiedError].
+func (x *exchange) parse(place, name string, data []byte, take func(*feedsync.Item)) (
 	doc *feedsync.Document, bad, copied error) {
-	check := func(it *feedsync.Item) { copied = cmp.Or(copied, x.copied(place, it, kind)) }
-	var marks func(*feedsync.Item)
-	if kind == feedsync.RSS {
-		marks = func(it *feedsync.Item) {
-			if check(it); copied == nil {
-				take(it)
-			}
+	kind := feedsync.RSS
+	if name == subsFile {
+		kind = feedsync.OPML
+	}
+	check := func(it *feedsync.Item) {
+		if copied = cmp.Or(copied, x.copied(place, it, kind)); copied == nil && kind == feedsync.RSS {
+			take(it)
 		}
 	}
-	doc, bad = feedsync.ParseItems(data, marks)
+	doc, bad = feedsync.ParseItems(data, check)
 	if doc == nil || doc.Kind != kind {
 		return nil, cmp.Or(bad, errors.New("it is a document of another kind")), copied
 	}
@@ -300,9 +285,7 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 				x.s.Report.Info("%s: %v", p.name, err)
 			}
 		case err != nil:
-			if wait := httpmsg.Pause(err); wait > 0 {
-				rec := x.record(p.name)
-				rec.Set("after", feedsync.FormatDate(x.now.Add(wait)))
+			if rec := x.record(p.name); rec.pause(err, x.now) {
 				x.updates = append(x.updates, &peerUpdate{peer: p, record: rec, broken: []error{err}})
 			}
 			for _, e := range humanize.Errors(err) {
@@ -316,6 +299,9 @@ func (x *exchange) read(ctx context.Context, quiet bool) error {
 		}
 		if n != nil {
 			x.updates = append(x.updates, n)
+		}
+		if err == nil {
+			x.whole++
 		}
 	}
 	return x.overwritten(ctx)

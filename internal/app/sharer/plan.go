@@ -130,15 +130,12 @@ func (p *planner) marks(s *itemSet, feed string) (out []action) {
 	wanted := map[string]*action{}
 	for rest, m := range s.marks.of(feed) {
 		key, c := keyOf(rest)
-		identity, mapped := own[key]
-		if !mapped {
-			identity = key
-		}
+		identity := cmp.Or(own[key], key)
 		ref, ok := here[identity]
 		if !ok || ref.HasFlag(c) == !m.deleted() {
 			continue
 		}
-		if e := entries[identity]; e.sharedAs != "" && !mapped || strings.IndexByte(e.unshared, c) >= 0 {
+		if entries.key(identity) != key || strings.IndexByte(entries[identity].unshared, c) >= 0 {
 			continue
 		}
 		a := wanted[identity]
@@ -169,44 +166,44 @@ const maxLost = 20
 // F, or if its entry is in new/ again, where no program puts one back. deleted reports whether
 // lektor has deleted entries of a feed.
 func guardEdits(edits []edit, base *baseline, l *local, deleted func(feed string) bool) error {
-	var gone int
-	var cleared, total [len(flags)]int
+	lost, total := map[byte]int{}, map[byte]int{} // by flag; 0 is for unread entries
 	for _, d := range edits {
 		switch {
 		case d.kind == editGone && !deleted(d.feed):
-			gone++
+			lost[0]++
 		case d.kind == editFlag && !d.set && (d.flag == 'F' ||
 			l.entries[d.feed][d.identity].Place == lektordir.New):
-			cleared[strings.IndexByte(flags, d.flag)]++
+			lost[d.flag]++
 		}
 	}
-	if max(gone, slices.Max(cleared[:])) <= maxLost {
+	maps.DeleteFunc(lost, func(_ byte, n int) bool { return n <= maxLost })
+	if len(lost) == 0 {
 		return nil
 	}
-	unread := 0
 	for feed := range base.feeds {
 		if l.entries[feed] == nil && l.unchanged[feed] == "" && l.subs[feed] == nil {
 			continue
 		}
 		for _, e := range base.entries(feed) {
 			if e.unread && l.subs[feed] != nil {
-				unread++
+				total[0]++
 			}
-			for i := range flags {
-				total[i] += strings.Count(e.flags, flags[i:i+1])
+			for _, flag := range []byte(e.flags) {
+				total[flag]++
 			}
 		}
 	}
 	var bad error
-	if gone > maxLost && 2*gone > unread {
-		bad = cmdline.Hint(fmt.Errorf("%d of %d unread entries are neither in new/ nor in cur/ any more; nothing is shared", gone, unread),
-			"mount the disk, or restore them; if you deleted them, so that they count as read: lektor-share sync --yes")
-	}
-	for i, n := range cleared {
-		if n > maxLost && 2*n > total[i] {
+	for _, flag := range slices.Sorted(maps.Keys(lost)) {
+		switch n := lost[flag]; {
+		case 2*n <= total[flag]:
+		case flag == 0:
+			bad = cmdline.Hint(fmt.Errorf("%d of %d unread entries are neither in new/ nor in cur/ any more; nothing is shared", n, total[0]),
+				"mount the disk, or restore them; if you deleted them, so that they count as read: lektor-share sync --yes")
+		default:
 			bad = errors.Join(bad,
 				cmdline.Hint(fmt.Errorf("%d of %d entries that were %s are not %[3]s any more; nothing is shared", n,
-					total[i], wordOf(flags[i])),
+					total[flag], wordOf(flag)),
 					"if this is an old backup, restore its etc/share too, and run: lektor-share init --renew; if you cleared the marks: lektor-share sync --yes"))
 		}
 	}

@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // view is the part of a set that the documents show. It does not change the set.
@@ -30,7 +32,7 @@ type view struct {
 // blankMark returns the content of a mark of a feed without subscription. For privacy, it
 // does not name the entry.
 func blankMark(id string, flag byte) []byte {
-	return []byte(`<item><title>(no subscription any more)</title><guid isPermaLink="false">` + feedsync.Text(id) +
+	return []byte(`<item><title>(no subscription any more)</title><guid isPermaLink="false">` + xmltext.Text(id) +
 		`</guid><category>` + wordOf(flag) + `</category></item>`)
 }
 
@@ -79,11 +81,7 @@ func (v view) writeMarks(w io.Writer, newer bool) error {
 	sharing.Related = append(sharing.Related, v.related(partialFile)...)
 	doc.SetSharing(sharing)
 	return doc.WriteItems(w, func(yield func(*feedsync.Item) bool) {
-		var which func(mark) bool
-		if newer {
-			which = mark.isNewer
-		}
-		for feed, m := range v.marks.sorted(which) {
+		for feed, m := range v.marks.sorted(func(m mark) bool { return m.newer || !newer }) {
 			if v.hide[feed] {
 				continue
 			}
@@ -145,18 +143,11 @@ func (x *exchange) overwritten(ctx context.Context) error {
 		return nil
 	}
 	for _, name := range documents {
-		if isURL(x.target) {
-			// Every change of marks also changes the partial document, so the complete
-			// document is never asked for.
-			if name == completeFile || name == subsFile && !s.subsTouched || name == partialFile &&
-				len(x.rep.set.marks.touched) == 0 {
-				continue
-			}
-		} else {
-			_, written, _ := strings.Cut(rec.Get(name), ", ")
-			if written == identity(filepath.Join(x.home(), name)) {
-				continue
-			}
+		// Every change of marks also changes the partial document, so a server is never asked for the
+		// complete one.
+		if isURL(x.target) && (name == completeFile || name == subsFile && !s.subsTouched ||
+			name == partialFile && len(s.marks.touched) == 0) {
+			continue
 		}
 		// A document that cannot be read is written again; that reports any error.
 		data, err := x.transportAt(x.home()).read(ctx, name, rec)
@@ -177,11 +168,11 @@ func (x *exchange) overwritten(ctx context.Context) error {
 // one.
 func (x *exchange) checkOwner(name string, data []byte) error {
 	place := feedurl.Public(x.home()) + "/" + name
-	kind, until := feedsync.RSS, x.rep.before.marks
+	until := x.rep.before.marks
 	if name == subsFile {
-		kind, until = feedsync.OPML, x.rep.before.subs
+		until = x.rep.before.subs
 	}
-	doc, _, copied := x.parse(place, data, kind, func(*feedsync.Item) {})
+	doc, _, copied := x.parse(place, name, data, func(*feedsync.Item) {})
 	if doc == nil || copied != nil {
 		return copied
 	}
@@ -218,7 +209,7 @@ func (x *exchange) document(name string, w io.Writer) error {
 // error of the server that may be gone at the next sync counts as one of a peer.
 func (x *exchange) publish(ctx context.Context) error {
 	for _, n := range x.updates {
-		if err := x.writeRecord(n.peer.name, n.record); err != nil {
+		if err := x.write(n.record.Text(), readDir, n.peer.name); err != nil {
 			return err
 		}
 	}
@@ -254,27 +245,18 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 		}
 		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec,
 			func(data []byte) error { return x.checkOwner(name, data) })
-		if err == nil {
-			rec.Set("after", "")
-		} else if wait := httpmsg.Pause(err); wait > 0 {
-			rec.Set("after", feedsync.FormatDate(x.now.Add(wait)))
-		}
-		if err = errors.Join(err, x.writeRecord("../"+publishedFile, rec)); err == nil {
+		rec.pause(err, x.now)
+		if err = errors.Join(err, x.write(rec.Text(), publishedFile)); err == nil {
 			continue
 		}
 		bad = errors.Join(bad, err)
-		if name != subsFile || !concernsOneDocument(err) {
+		// An error that concerns a single document does not stop the next.
+		if e, ok := errors.AsType[*httpmsg.StatusError](err); !ok || name != subsFile || !slices.Contains([]int{
+			http.StatusRequestEntityTooLarge, http.StatusLocked, http.StatusInsufficientStorage}, e.Status) {
 			return bad
 		}
 	}
 	return bad
-}
-
-// concernsOneDocument reports whether an error concerns a single document, so that the next may succeed.
-func concernsOneDocument(err error) bool {
-	e, ok := errors.AsType[*httpmsg.StatusError](err)
-	return ok && slices.Contains([]int{http.StatusRequestEntityTooLarge, http.StatusLocked,
-		http.StatusInsufficientStorage}, e.Status)
 }
 
 // mayPass reports whether a later sync may succeed though the user does nothing here. The manual has
@@ -332,16 +314,13 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 		_, err := s.Out.Write(termsafe.XML(doc.Bytes()))
 		return err
 	}
-	dir := filepath.Join(o.To, r.me)
-	if err := makeDir(dir); err != nil {
-		return err
-	}
+	to := directory{path: filepath.Join(o.To, r.me), step: r.step}
 	for _, name := range documents {
 		if r.rep.set.dates.version(name) == "" {
 			continue
 		}
-		if err := writeFile(filepath.Join(dir, name),
-			func(w io.Writer) error { return x.document(name, w) }); err != nil {
+		doc := func(w io.Writer) error { return x.document(name, w) }
+		if err := to.write(ctx, name, "", doc, record{values.New(' ')}, nil); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -114,22 +113,14 @@ func (r *run) note(ctx context.Context) (*local, error) {
 	}
 	p.base.follow(l)
 	warned, err := p.set.note(edits, p.base, r.c.Rand)
-	warnings := cmdline.Warnings{Report: r.s.Report}
-	for _, w := range warned {
-		warnings.Warn("%s", w)
-	}
+	r.warn(warned)
 	return l, err
 }
 
-// confirm removes the edits for entries that are not gone, and marks these as uncertain.
+// confirm removes the edits for entries that are not gone, and marks these as uncertain. It lists their
+// feeds again, each under its lock.
 func (r *reader) confirm(ctx context.Context, l *local, edits []edit) ([]edit, error) {
-	missing := map[string][]string{}
-	for _, d := range edits {
-		if d.kind == editGone {
-			missing[d.feed] = append(missing[d.feed], d.identity)
-		}
-	}
-	if len(missing) == 0 {
+	if !slices.ContainsFunc(edits, func(d edit) bool { return d.kind == editGone }) {
 		return edits, nil
 	}
 	w, err := feedfiles.NewWriter(r.d, commit.Options{})
@@ -137,23 +128,22 @@ func (r *reader) confirm(ctx context.Context, l *local, edits []edit) ([]edit, e
 		return nil, err
 	}
 	defer w.Close()
-	gone := map[entryID]bool{}
-	for feed, identities := range missing {
-		absent, err := r.absent(ctx, w, feed, identities)
-		if err != nil {
-			return nil, err
+	feeds := map[string]map[string]bool{}
+	for _, d := range edits {
+		if d.kind != editGone {
+			continue
 		}
-		for _, identity := range absent {
-			gone[entryID{feed, identity}] = true
+		if _, listed := feeds[d.feed]; !listed {
+			if feeds[d.feed], err = r.identities(ctx, w, d.feed); err != nil {
+				return nil, err
+			}
+		}
+		if here := feeds[d.feed]; here == nil || here[d.identity] {
+			l.unknown[entryID{d.feed, d.identity}] = true
 		}
 	}
 	return slices.DeleteFunc(edits, func(d edit) bool {
-		id := entryID{d.feed, d.identity}
-		if d.kind != editGone || gone[id] {
-			return false
-		}
-		l.unknown[id] = true
-		return true
+		return d.kind == editGone && l.unknown[entryID{d.feed, d.identity}]
 	}), nil
 }
 
@@ -187,7 +177,7 @@ func (p *replica) save(complete bool) error {
 			lines = appendDate(lines, "complete", s.dates.complete)
 		}
 		lines = append(st.appendMeta(lines, s), p.base.changes...)
-		st.rewrite = len(lines) > min(st.room(), maxTorn)
+		st.rewrite = len(lines) > min(int(st.whole+max(st.whole/4, minRoom)-st.size), maxTorn/8)
 	}
 	var err error
 	if st.rewrite {

@@ -60,9 +60,6 @@ func (s *itemSet) inConflict() []*feedsync.Item {
 	return out
 }
 
-// isMark reports whether an item is a mark, not a subscription or folder.
-func (s *itemSet) isMark(it *feedsync.Item) bool { return s.subs.Item(it.ID) == nil }
-
 // find returns the item with an id, or nil.
 func (s *itemSet) find(kind feedsync.Kind, id string) *feedsync.Item {
 	if kind == feedsync.OPML {
@@ -83,15 +80,11 @@ func (s *itemSet) mergeSubs(doc *feedsync.Document) (changed []string) {
 	return changed
 }
 
-// sameState reports whether two marks mean the same. Two marks of one id always do: only
-// their existence counts.
-func sameState(_, _ *feedsync.Item) bool { return true }
-
-// mergeMark merges a mark of a peer.
+// mergeMark merges a mark of a peer. Two marks of one id always mean the same: only their existence counts.
 func (s *itemSet) mergeMark(it *feedsync.Item) {
 	old, now := s.marks.item(it.ID), it
 	if old != nil {
-		now = feedsync.Merge(old, it, feedsync.Rules{Equal: sameState}).Item
+		now = feedsync.Merge(old, it, feedsync.Rules{Equal: func(_, _ *feedsync.Item) bool { return true }}).Item
 	}
 	if now != old {
 		s.marks.put(now)
@@ -142,11 +135,7 @@ func (s *itemSet) put(kind feedsync.Kind, it *feedsync.Item) {
 // next returns an until date later than before, as it must grow with every change (section
 // 2.1).
 func (s *itemSet) next(before time.Time) time.Time {
-	until := s.now.UTC().Truncate(time.Second)
-	if !until.After(before) {
-		until = before.Add(time.Second)
-	}
-	return until
+	return latest(s.now.UTC().Truncate(time.Second), before.Add(time.Second))
 }
 
 // unsubscribed reports whether the set holds a tombstone for a feed.

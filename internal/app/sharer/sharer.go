@@ -78,7 +78,6 @@ const maxDocument = 1 << 30
 // run is the state of one command.
 type run struct {
 	*endpoint
-	reader
 	c   Common
 	s   *cmdline.Streams
 	yes bool // deletions have no limit
@@ -104,13 +103,12 @@ func (c Common) open(s *cmdline.Streams, with func(string, *lektordir.Options) (
 	if err := atomicfile.NoLinks(d.Path(), "etc", shareDir, shareDir+"/"+peersDir, shareDir+"/"+readDir); err != nil {
 		return nil, err
 	}
-	now := c.Now()
 	if c.stamp.Clock == nil {
 		c.stamp.Clock = c.Now
 	}
 	c.stamp.Shared = d.Shared()
-	e := &endpoint{dir: d, step: c.step, config: c.Fetch, report: s.Report}
-	r := &run{endpoint: e, reader: reader{d: d, now: now, rule: c.stamp}, c: c, s: s}
+	r := &run{endpoint: &endpoint{reader: &reader{d: d, now: c.Now(), rule: c.stamp}, step: c.step,
+		report: s.Report, web: fetch.NewClient(c.Fetch)}, c: c, s: s}
 	if r.me, err = r.setting(endpointFile); err != nil {
 		return nil, err
 	}
@@ -169,9 +167,7 @@ func (r *run) end() {
 	if r.rep != nil {
 		r.rep.store.close()
 	}
-	if r.web != nil {
-		r.web.Close()
-	}
+	r.web.Close()
 	if r.unlock != nil {
 		r.unlock()
 	}

@@ -75,20 +75,17 @@ func (p peerRow) since(t time.Time) string {
 const labelled = `{{.name}}  {{.place}}  last read: {{if .success}}{{.success}} ({{.age}} ago){{else}}never{{end}}, newest document: {{if .wrote}}{{.wrote}} ({{.silent}} ago){{else}}unknown{{end}}`
 
 func (r *run) printPeers(o cmdline.PrinterOptions) error {
-	return cmdline.Records(r.s.Out, o, labelled, peerColumns, func(p *cmdline.Printer[peerRow]) error {
-		peers, err := r.peers()
-		if err != nil {
-			return err
-		}
-		for _, peer := range peers {
-			rec := r.record(peer.name)
-			if err := p.Print(peerRow{peer, parseDate(rec.Get("success")), parseDate(rec.Get("wrote")),
-				r.now}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	peers, err := r.peers()
+	if err != nil {
+		return err
+	}
+	var rows []peerRow
+	for _, p := range peers {
+		rec := r.record(p.name)
+		rows = append(rows, peerRow{p, parseDate(rec.Get("success")), parseDate(rec.Get("wrote")), r.now})
+	}
+	return cmdline.Records(r.s.Out, o, labelled, peerColumns,
+		func(p *cmdline.Printer[peerRow]) error { return p.PrintAll(rows) })
 }
 
 // StatusOptions are the options of [Status].
@@ -143,11 +140,9 @@ func Status(ctx context.Context, o StatusOptions, s *cmdline.Streams) error {
 			}
 		}
 		text := fmt.Sprintf("not shared: %s, which %s", name, l.withheld[hash])
-		switch {
-		case publishers == 1:
-			text += "; 1 peer still publishes it"
-		case publishers > 1:
-			text += fmt.Sprintf("; %d peers still publish it", publishers)
+		if publishers > 0 {
+			text += fmt.Sprintf("; %s still publish%s it", humanize.Count(publishers, "peer"),
+				map[bool]string{publishers == 1: "es"}[true])
 		}
 		s.Report.Info("%s", text)
 	}
@@ -217,7 +212,7 @@ func (s *itemSet) conflicts() (out []conflict) {
 	t := foldersOf(s.subs)
 	for _, it := range s.inConflict() {
 		kind := "subscription"
-		if s.isMark(it) {
+		if s.subs.Item(it.ID) == nil {
 			kind = "state"
 		} else if isFolder(it) {
 			kind = "folder"
@@ -273,23 +268,19 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 	bad := false
 	for _, it := range items {
 		next, err := r.rep.set.settled(it, o.Which, o.Peer)
-		if err != nil {
-			if len(items) == 1 {
-				return err
-			}
+		switch {
+		case err != nil && len(items) == 1:
+			return err
+		case err != nil:
 			s.Report.Print(err)
 			bad = true
-			continue
-		}
-		if o.DryRun {
+		case o.DryRun:
 			s.Report.Info("would settle %s: %s", it.ID, label(it))
-			continue
+		case r.rep.set.subs.Item(it.ID) == nil:
+			r.rep.set.put(feedsync.RSS, next)
+		default:
+			r.rep.set.put(feedsync.OPML, next)
 		}
-		kind := feedsync.OPML
-		if r.rep.set.isMark(it) {
-			kind = feedsync.RSS
-		}
-		r.rep.set.put(kind, next)
 	}
 	if !o.DryRun {
 		r.rep.set.subs.Arrange()

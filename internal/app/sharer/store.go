@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -44,9 +45,8 @@ import (
 // earlier number was damaged or restored from a backup. It is refused, because actions
 // since that commit would look like edits of the user.
 //
-// The whole file is read into memory. The first block has nearly all marks and entries. Their
-// lines are only located, and those of a feed are parsed when it is used, because a run mostly
-// needs few feeds.
+// The whole file is read into memory. The lines of marks and entries are parsed when their feed is
+// used, because a run mostly needs few feeds.
 type store struct {
 	path    string
 	d       *lektordir.Dir
@@ -63,10 +63,10 @@ type store struct {
 }
 
 // eachLine calls parse for each line.
-func eachLine(lines []byte, parse func(word string, args []byte) bool) error {
+func eachLine(lines []byte, parse func(word, args []byte) bool) error {
 	for line := range bytes.Lines(lines) {
 		word, args, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{' '})
-		if !parse(string(word), args) {
+		if !parse(word, args) {
 			return fmt.Errorf("invalid line %.80q", line)
 		}
 	}
@@ -81,6 +81,9 @@ const commitsSuffix = ".commits"
 
 // maxStore is the size of the largest store, in bytes. That is enough for four million marks.
 const maxStore = 2<<30 - 2
+
+// minRoom is the number of bytes that the log may always grow before the whole file is written again.
+const minRoom = 256 << 10
 
 // maxTorn is the length of an incomplete block at the end of a store that may be longer than its first
 // block, in bytes.
@@ -137,6 +140,8 @@ func (st *store) load(s *itemSet, base *baseline) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	// Each line leaves garbage, which would double the memory of a large store.
+	defer debug.SetGCPercent(debug.SetGCPercent(20))
 	d := &decoder{store: st, set: s, base: base}
 	if err := d.decode(data); err != nil {
 		return false, err
@@ -170,7 +175,7 @@ func (d *decoder) decode(data []byte) error {
 			return d.damaged("a block in the middle of the file is damaged")
 		case d.whole == 0:
 			d.whole = int64(len(data) - len(rest))
-			bad = d.first(lines)
+			bad = d.lines(lines)
 		default:
 			bad = d.block(lines)
 		}
@@ -189,62 +194,6 @@ func (d *decoder) decode(data []byte) error {
 	d.base.lineFeed = ""
 	d.set.subs.Arrange()
 	return nil
-}
-
-// first reads the lines of the first block.
-func (d *decoder) first(lines []byte) error {
-	for len(lines) > 0 {
-		n := d.locate(lines)
-		if n == 0 {
-			n = bytes.IndexByte(lines, '\n') + 1
-			if err := eachLine(lines[:n], d.parse); err != nil {
-				return err
-			}
-		}
-		lines = lines[n:]
-	}
-	return nil
-}
-
-// locate keeps lines at the beginning of lines to be parsed later, and returns their length: the marks of
-// a feed that are in the complete document, except those with conflicts, or the entries of a feed.
-func (d *decoder) locate(lines []byte) int {
-	if bytes.HasPrefix(lines, []byte(entryWord)) {
-		f := d.base.feeds[d.base.lineFeed]
-		if f == nil || f.stored != nil || len(f.entries) > 0 {
-			return 0
-		}
-		f.stored = leading(lines, func(line []byte) bool { return bytes.HasPrefix(line, []byte(entryWord)) })
-		return len(f.stored)
-	}
-	const begin, end = len(markWord) + identityAt, len(markWord) + stateIDLen
-	if len(lines) < end || !bytes.HasPrefix(lines, []byte(markWord)) || !d.set.dates.complete.IsZero() {
-		return 0
-	}
-	feed, _, _, ok := splitState(string(lines[len(markWord):end]))
-	if !ok || d.set.marks.has(feed) {
-		return 0
-	}
-	found := leading(lines, func(line []byte) bool {
-		return len(line) > end && bytes.HasPrefix(line, lines[:begin]) && isRest(line[begin:end]) &&
-			(bytes.HasPrefix(line[end:], []byte("\t\t")) || bytes.HasPrefix(line[end:], []byte("\t-\t")))
-	})
-	if len(found) > 0 {
-		d.set.marks.stored[feed] = found
-	}
-	return len(found)
-}
-
-// leading returns the lines before the first one for which is returns false.
-func leading(lines []byte, is func(line []byte) bool) []byte {
-	n := 0
-	for line := range bytes.Lines(lines) {
-		if !is(line) {
-			break
-		}
-		n += len(line)
-	}
-	return lines[:n]
 }
 
 // block applies a complete block.
@@ -327,15 +276,11 @@ func (d *decoder) lines(lines []byte) error {
 }
 
 // parse applies a line, and reports whether it is valid.
-func (d *decoder) parse(word string, args []byte) bool {
+func (d *decoder) parse(word, args []byte) bool {
 	s := d.set
-	switch word {
+	switch string(word) {
 	case "mark":
-		_, ok := readMark(args)
-		if ok {
-			s.marks.add(mark{line: args, newer: true})
-		}
-		return ok
+		s.marks.load(args)
 	case "subscriptions":
 		s.subs = s.empty(feedsync.OPML)
 	case "item":
@@ -351,14 +296,11 @@ func (d *decoder) parse(word string, args []byte) bool {
 		s.marks.published()
 	case "until":
 		what, date, _ := bytes.Cut(args, []byte{' '})
-		switch string(what) {
-		case "subscriptions":
-			s.dates.subs = parseDate(date)
-		case "marks":
-			s.dates.marks = parseDate(date)
-		default:
+		until := map[string]*time.Time{"subscriptions": &s.dates.subs, "marks": &s.dates.marks}[string(what)]
+		if until == nil {
 			return false
 		}
+		*until = parseDate(date)
 	case "made":
 		s.lastOwnEdit = parseDate(args)
 	case "withdrawn":
@@ -399,17 +341,10 @@ func parseDate[T string | []byte](s T) time.Time {
 // appendMeta appends the lines of each commit: its number, the dates, and the withdrawn
 // feeds.
 func (st *store) appendMeta(b []byte, s *itemSet) []byte {
-	b = fmt.Appendf(b, "commit %d\n", st.commits)
+	b = fmt.Appendf(b, "commit %d\nwithdrawn %s\n", st.commits, s.withdrawn)
 	b = appendDate(b, "made", s.lastOwnEdit)
 	b = appendDate(b, "until subscriptions", s.dates.subs)
-	b = appendDate(b, "until marks", s.dates.marks)
-	return fmt.Appendf(b, "withdrawn %s\n", s.withdrawn)
-}
-
-// room returns how many bytes the log may grow before the whole file is written again.
-func (st *store) room() int {
-	const least = 256 << 10
-	return int(st.whole + max(st.whole/4, least) - st.size)
+	return appendDate(b, "until marks", s.dates.marks)
 }
 
 // writeAll replaces the file by one with a single commit.

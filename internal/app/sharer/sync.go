@@ -48,7 +48,7 @@ func Sync(ctx context.Context, o SyncOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	peers := humanize.Count(x.completePeers(), "peer") + " read"
+	peers := humanize.Count(x.whole, "peer") + " read"
 	if o.DryRun {
 		r.describePlan(p)
 		r.summary(peers, p)
@@ -74,9 +74,9 @@ func Sync(ctx context.Context, o SyncOptions, s *cmdline.Streams) error {
 type plan struct {
 	local   *local
 	actions []action
-	waiting int    // marks and actions that cannot be applied yet
-	done    string // the actions that were done, for the summary
-	failed  error  // errors of reading the lektor-dir and of actions, and actions that need --yes
+	waiting int               // marks and actions that cannot be applied yet
+	done    [setFlags + 1]int // number of actions that were done
+	failed  error             // errors of reading the lektor-dir and of actions, and actions that need --yes
 }
 
 // plan makes the plan. origins maps feeds to the place of the peer that they come from.
@@ -92,10 +92,7 @@ func (r *run) plan(ctx context.Context, l *local, origins map[string]string) (*p
 	n := &planner{me: r.me, base: r.rep.base, local: l, allow: r.c.Fetch.AllowPrivate, origins: origins}
 	p.actions = n.plan(r.rep.set)
 	l.agree(r.rep.base, p.actions, waiting)
-	warnings := cmdline.Warnings{Report: r.s.Report}
-	for _, why := range n.refused {
-		warnings.Warn("%s", why)
-	}
+	r.warn(n.refused)
 	p.failed = r.trouble
 	if r.yes {
 		return p, nil
@@ -109,17 +106,24 @@ func (r *run) plan(ctx context.Context, l *local, origins map[string]string) (*p
 	return p, nil
 }
 
+// warn prints warnings.
+func (r *run) warn(texts []string) {
+	warnings := cmdline.Warnings{Report: r.s.Report}
+	for _, text := range texts {
+		warnings.Warn("%s", text)
+	}
+}
+
 // apply does the actions of a plan, and saves the baseline. An error of an action is one of the plan.
 // apply itself fails if ctx has ended or the store cannot be written.
 func (r *run) apply(ctx context.Context, p *plan) error {
 	r.trouble = nil // the plan has it
-	a := &applier{r: &r.reader, local: p.local, base: r.rep.base, store: r.rep.store}
-	err := a.apply(ctx, p.actions)
+	err := (&applier{plan: p, r: r.reader, base: r.rep.base, store: r.rep.store}).apply(ctx)
 	stop := errors.As(err, new(*errStop))
 	if len(p.actions) > 0 && !stop {
 		err = errors.Join(err, r.commit(p.local))
 	}
-	p.done, p.waiting, p.failed = a.summary(), p.waiting+a.waiting, errors.Join(p.failed, r.trouble, err)
+	p.failed = errors.Join(p.failed, r.trouble, err)
 	if stop {
 		return cmp.Or(context.Cause(ctx), p.failed)
 	}
@@ -128,9 +132,15 @@ func (r *run) apply(ctx context.Context, p *plan) error {
 
 // summary prints a text, the actions that were done, and the numbers of waiting items and conflicts.
 func (r *run) summary(text string, p *plan) {
-	if p.done != "" {
-		text += ", " + p.done
+	add := func(n int, format string) {
+		if n > 0 {
+			text += ", " + fmt.Sprintf(format, humanize.Group(int64(n)))
+		}
 	}
+	add(p.done[setFlags], "marked %s")
+	add(p.done[subscribe], "subscribed to %s")
+	add(p.done[unsubscribe], "unsubscribed from %s")
+	add(p.done[setAlias]+p.done[setCategories], "changed alias or folder of %s")
 	if p.waiting > 0 {
 		text += fmt.Sprintf(", %s waiting", humanize.Count(p.waiting, "item"))
 	}

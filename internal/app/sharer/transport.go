@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -50,36 +52,34 @@ func (p directory) read(_ context.Context, name string, rec record) ([]byte, err
 	path := filepath.Join(p.path, name)
 	for _, path := range []string{p.path, path} {
 		// The peer could publish documents of another circle through us by a link to them.
-		switch fi, err := os.Lstat(path); {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, errMissing
-		case err != nil:
-			return nil, err
-		case fi.Mode()&fs.ModeSymlink != 0:
+		if isLink(path) {
 			return nil, cmdline.Hint(fmt.Errorf("%s is a symbolic link, and is not followed", path),
 				"if you made the link: lektor-share peer add NAME DIR")
 		}
 	}
 	current := identity(path)
-	if rec.Get(name) == current {
+	if rec.Get(name+".etag") == current {
 		return nil, nil
 	}
 	data, err := atomicfile.ReadIn(p.path, name, maxDocument)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errMissing
+	}
 	if bad, ok := errors.AsType[*fs.PathError](err); ok && bad.Path == name {
 		bad.Path = path
 	}
-	rec.Set(name, current)
+	rec.validators(name, current, "")
 	return data, err
 }
 
 func (p directory) has(name, version string, rec record) bool {
-	return rec.Get(name) == version+", "+identity(filepath.Join(p.path, name))
+	return rec.Get(name) == version && rec.Get(name+".etag") == identity(filepath.Join(p.path, name))
 }
 
 func (p directory) write(_ context.Context, name, version string, doc func(io.Writer) error, rec record,
 	_ func([]byte) error) error {
 	// Another machine that shares the target may have put a link there.
-	if fi, err := os.Lstat(p.path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+	if isLink(p.path) {
 		return cmdline.Hint(fmt.Errorf("%s is a symbolic link; nothing is written through it", p.path),
 			"another machine may have made it; remove it")
 	}
@@ -91,7 +91,8 @@ func (p directory) write(_ context.Context, name, version string, doc func(io.Wr
 	if err := writeFile(path, doc); err != nil {
 		return err
 	}
-	rec.Set(name, version+", "+identity(path))
+	rec.Set(name, version)
+	rec.validators(name, identity(path), "")
 	return nil
 }
 
@@ -100,7 +101,7 @@ func (p directory) clear(context.Context) error {
 		return err
 	}
 	// Another machine may have put a link there, to documents of others.
-	if fi, err := os.Lstat(p.path); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+	if isLink(p.path) {
 		return nil
 	}
 	for _, name := range slices.Backward(documents) {
@@ -112,6 +113,11 @@ func (p directory) clear(context.Context) error {
 	sweepDir(p.path, p.step)
 	_ = syscall.Rmdir(p.path) // it stays if it is not empty
 	return nil
+}
+
+func isLink(path string) bool {
+	fi, err := os.Lstat(path)
+	return err == nil && fi.Mode()&fs.ModeSymlink != 0
 }
 
 // writeFile replaces a file by a document.
@@ -138,16 +144,12 @@ func makeDir(dir string) error {
 
 // identity returns a text that changes with the file: size, modification time and inode.
 func identity(path string) string {
-	fi, err := os.Stat(path)
-	if err != nil {
+	var st unix.Stat_t
+	if atomicfile.Again(func() error { return unix.Stat(path, &st) }) != nil {
 		return "none"
 	}
 	// An atomic replacement has a new inode, even with the same size and time.
-	id := fmt.Sprintf("%d %d", fi.Size(), fi.ModTime().UnixNano())
-	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		id += fmt.Sprintf(" %d", st.Ino)
-	}
-	return id
+	return fmt.Sprintf("%d %d %d", st.Size, unix.TimespecToNsec(st.Mtim), st.Ino)
 }
 
 // server is a place on a web server that supports PUT.
@@ -167,7 +169,7 @@ func (p *server) read(ctx context.Context, name string, rec record) ([]byte, err
 		}
 		req.Header = textproto.MIMEHeader(header)
 	}
-	resp, err := p.e.client().Get(ctx, req)
+	resp, err := p.e.web.Get(ctx, req)
 	var status *httpmsg.StatusError
 	switch {
 	case errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone):
@@ -212,16 +214,11 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 	if err := doc(&data); err != nil {
 		return err
 	}
-	post := &fetch.Post{URL: p.url + "/" + name, Method: http.MethodPut, ContentType: "application/rss+xml",
-		Body: data.Bytes(), Chosen: true, Secret: true}
+	kind := "application/rss+xml"
 	if name == subsFile {
-		post.ContentType = "text/x-opml"
+		kind = "text/x-opml"
 	}
-	header, err := p.e.headers()
-	if err != nil {
-		return err
-	}
-	p.makeDirectory(ctx, header)
+	p.makeDirectory(ctx)
 	condition := http.Header{}
 	if tag := rec.Get(name + ".etag"); strings.HasPrefix(tag, `"`) { // a weak tag never matches
 		condition.Set("If-Match", tag)
@@ -229,15 +226,15 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 		condition.Set("If-None-Match", "*")
 	}
 	for {
-		post.Header = http.Header{}
-		maps.Copy(post.Header, header)
-		maps.Copy(post.Header, condition)
-		a, err := p.e.client().Post(ctx, post)
+		a, err := p.send(ctx, http.MethodPut, p.url+"/"+name, func(post *fetch.Post) {
+			post.ContentType, post.Body = kind, data.Bytes()
+			maps.Copy(post.Header, condition)
+		})
 		switch {
 		case err != nil:
 			return err
 		case a.Success() && !isPage(a.Status, a.Body):
-			p.validators(ctx, post, a, name, rec)
+			p.validators(ctx, a, name, rec)
 			rec.Set(name, version)
 			return nil
 		case len(condition) > 0 && a.Status == http.StatusPreconditionFailed:
@@ -260,14 +257,22 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 	}
 }
 
-func (p *server) clear(ctx context.Context) error {
+// send makes a request with the headers of the target. It first calls change, unless that is nil.
+func (p *server) send(ctx context.Context, method, url string, change func(*fetch.Post)) (*fetch.Answer, error) {
 	header, err := p.e.headers()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	post := &fetch.Post{URL: url, Method: method, Header: header, Chosen: true, Secret: true}
+	if change != nil {
+		change(post)
+	}
+	return p.e.web.Post(ctx, post)
+}
+
+func (p *server) clear(ctx context.Context) error {
 	for _, name := range slices.Backward(documents) {
-		a, err := p.e.client().Post(ctx, &fetch.Post{URL: p.url + "/" + name, Method: http.MethodDelete, Header: header,
-			Chosen: true, Secret: true})
+		a, err := p.send(ctx, http.MethodDelete, p.url+"/"+name, nil)
 		if err == nil && (!a.Success() && a.Status != http.StatusNotFound && a.Status != http.StatusGone ||
 			isPage(a.Status, a.Body)) {
 			err = cmdline.Hint(a.Error("the document was not removed"),
@@ -282,22 +287,15 @@ func (p *server) clear(ctx context.Context) error {
 
 // validators records the validators of a document after PUT: those in the answer, or those
 // of a second request.
-func (p *server) validators(ctx context.Context, post *fetch.Post, a *fetch.Answer, name string, rec record) {
-	tags := func(a *fetch.Answer) bool {
-		etag, modified := httpmsg.Validators(textproto.MIMEHeader(a.Header))
-		rec.validators(name, etag, modified)
-		return etag != ""
+func (p *server) validators(ctx context.Context, a *fetch.Answer, name string, rec record) {
+	etag, modified := httpmsg.Validators(textproto.MIMEHeader(a.Header))
+	if etag == "" {
+		a, err := p.send(ctx, http.MethodHead, p.url+"/"+name, nil)
+		if err == nil && a.Status == http.StatusOK {
+			etag, modified = httpmsg.Validators(textproto.MIMEHeader(a.Header))
+		}
 	}
-	if tags(a) {
-		return
-	}
-	head := &fetch.Post{URL: post.URL, Method: http.MethodHead, Header: post.Header.Clone(), Chosen: true, Secret: true}
-	for _, name := range []string{"If-Match", "If-None-Match"} {
-		head.Header.Del(name)
-	}
-	if a, err := p.e.client().Post(ctx, head); err == nil && a.Status == http.StatusOK {
-		tags(a)
-	}
+	rec.validators(name, etag, modified)
 }
 
 // makeDirectory creates the directory of this endpoint on a WebDAV server (RFC 4918,
@@ -305,15 +303,15 @@ func (p *server) validators(ctx context.Context, post *fetch.Post, a *fetch.Answ
 // document. Servers differ in their answers to MKCOL and to a PUT without a directory (one
 // sends 500), so the answer is ignored. The PUT that follows reports whether the directory
 // exists.
-func (p *server) makeDirectory(ctx context.Context, header http.Header) {
+func (p *server) makeDirectory(ctx context.Context) {
 	if p.dirRequested {
 		return
 	}
 	p.dirRequested = true
 	mkcol := func(place string) int {
 		// Some servers recognise a directory only by the slash.
-		a, err := p.e.client().Post(ctx, &fetch.Post{URL: strings.TrimSuffix(place, "/") + "/", Method: "MKCOL",
-			Header: header, Chosen: true, Secret: true, Direct: true})
+		a, err := p.send(ctx, "MKCOL", strings.TrimSuffix(place, "/")+"/",
+			func(post *fetch.Post) { post.Direct = true })
 		if err != nil {
 			return 0
 		}
@@ -338,33 +336,26 @@ const aPage = "it is a web page, perhaps one to log in"
 // refused returns the error for an answer to a PUT that was not successful, with a hint.
 // The edits stay in the set.
 func (p *server) refused(a *fetch.Answer, size int) error {
-	detail, hint := "", ""
-	switch a.Status {
-	case http.StatusOK:
-		detail, hint = aPage+", and nothing was stored", p.e.password()
-	case http.StatusUnauthorized:
-		detail, hint = "the server requires a user and password", p.e.password()
-	case http.StatusForbidden:
-		detail, hint = "this machine may not write there",
-			"look at the permissions of that directory; or "+p.e.password()
-	case http.StatusConflict, http.StatusNotFound, http.StatusGone:
-		detail, hint = "there is no directory for it",
-			fmt.Sprintf("make the directory %s/ on the server; or, if the address is wrong: lektor-share init URL",
-				feedurl.Public(p.url))
-	case http.StatusMethodNotAllowed, http.StatusNotImplemented:
-		detail, hint = "the server does not accept documents there (PUT)",
-			"use the address of a WebDAV directory: lektor-share init URL"
-	case http.StatusRequestEntityTooLarge:
-		detail, hint = "the server does not accept "+humanize.Bytes(int64(size)),
-			"raise its limit (nginx: client_max_body_size, Apache: LimitRequestBody)"
-	case http.StatusLocked:
-		detail = "the document is locked there; the next sync tries again"
-	case http.StatusInsufficientStorage:
-		detail, hint = "the server has no space left; the next sync tries again", "free space on the server"
-	}
-	err := a.Error(detail)
-	if hint == "" {
+	missing := [2]string{"there is no directory for it", fmt.Sprintf(
+		"make the directory %s/ on the server; or, if the address is wrong: lektor-share init URL", feedurl.Public(p.url))}
+	unable := [2]string{"the server does not accept documents there (PUT)",
+		"use the address of a WebDAV directory: lektor-share init URL"}
+	text := map[int][2]string{
+		http.StatusOK:           {aPage + ", and nothing was stored", p.e.password()},
+		http.StatusUnauthorized: {"the server requires a user and password", p.e.password()},
+		http.StatusForbidden: {"this machine may not write there",
+			"look at the permissions of that directory; or " + p.e.password()},
+		http.StatusConflict: missing, http.StatusNotFound: missing, http.StatusGone: missing,
+		http.StatusMethodNotAllowed: unable, http.StatusNotImplemented: unable,
+		http.StatusRequestEntityTooLarge: {"the server does not accept " + humanize.Bytes(int64(size)),
+			"raise its limit (nginx: client_max_body_size, Apache: LimitRequestBody)"},
+		http.StatusLocked: {"the document is locked there; the next sync tries again"},
+		http.StatusInsufficientStorage: {"the server has no space left; the next sync tries again",
+			"free space on the server"},
+	}[a.Status]
+	err := a.Error(text[0])
+	if text[1] == "" {
 		return err
 	}
-	return cmdline.Hint(err, "%s", hint)
+	return cmdline.Hint(err, "%s", text[1])
 }

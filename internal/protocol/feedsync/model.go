@@ -58,12 +58,7 @@ const (
 // BoundError is the error for an edit that would exceed a limit of an item.
 type BoundError struct{ ID, Reason string }
 
-func (e *BoundError) Error() string {
-	if e.ID == "" {
-		return e.Reason
-	}
-	return "item " + brief(e.ID) + ": " + e.Reason
-}
+func (e *BoundError) Error() string { return "item " + brief(e.ID) + ": " + e.Reason }
 
 // tooLong is the reason to skip a content.
 const tooLong = "it is longer than 64 KiB"
@@ -78,12 +73,7 @@ const (
 )
 
 // String returns the name of an item's element.
-func (k Kind) String() string {
-	if k == OPML {
-		return "outline"
-	}
-	return "item"
-}
+func (k Kind) String() string { return [...]string{RSS: "item", OPML: "outline"}[k] }
 
 // Update is an edit: its time and endpoint, the attributes of sx:history and sx:update
 // (sections 2.4, 2.5). One of the two may be absent.
@@ -131,9 +121,10 @@ type Item struct {
 type standing uint8
 
 const (
-	inParent  standing = iota // in the item that Parent names
-	elsewhere                 // elsewhere, because the parent is missing or in a cycle
-	cycleRoot                 // at the root, because it would be inside itself; written as a conflict
+	inParent   standing = iota // in the item that Parent names
+	elsewhere                  // elsewhere, because the parent is missing or in a cycle
+	unfinished                 // an error is inside it, so it is not an item
+	cycleRoot                  // at the root, because it would be inside itself; written as a conflict
 )
 
 // Head returns the last update.

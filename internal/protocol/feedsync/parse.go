@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/text/charset"
@@ -22,22 +20,18 @@ const (
 
 const tooDeep = "an element is within more than 100 others"
 
-// NotSharedError is the error for a document that cannot hold items.
-type NotSharedError struct{ Reason string }
-
-func (e *NotSharedError) Error() string { return e.Reason }
-
 // errFeedSync is the error for the successor of the specification, which counts updates
 // differently.
-var errFeedSync = &NotSharedError{"it is FeedSync 1.0, the successor of Simple Sharing, which is not supported: its items count updates differently"}
+var errFeedSync = errors.New(
+	"it is FeedSync 1.0, the successor of Simple Sharing, which is not supported: its items count updates differently")
 
 // Parse parses a document. Invalid items, and all but the winner of several items with one
 // id, are skipped: they stay in the document, are not merged, and are in Problems.
 //
-// The error is a [*NotSharedError] or, if the document is cut off or not well-formed, a
-// [*SyntaxError]. With a SyntaxError, Parse returns the part before the error, to be merged
-// but not written: the items that ended before it. Outlines inside an outline that did not
-// end are included if their parent is known, because its sx:sync stands before them.
+// If the document is cut off or not well-formed, the error is a [*SyntaxError]. Then Parse
+// returns the part before the error, to be merged but not written: the items that ended
+// before it. Outlines inside an outline that did not end are included if their parent is
+// known, because its sx:sync stands before them.
 func Parse(data []byte) (*Document, error) { return ParseItems(data, nil) }
 
 // ParseItems is [Parse] for a document that may be large: items of RSS are passed to take, unless it is nil,
@@ -46,46 +40,41 @@ func ParseItems(data []byte, take func(*Item)) (*Document, error) {
 	p := &parser{take: take, reader: newReader(asUTF8(data)), d: &Document{byID: map[string]*Item{}}}
 	err := p.document()
 	if errors.As(err, new(*SyntaxError)) {
-		p.rescue()
+		items := p.d.kids
+		p.d.kids = nil
+		p.d.rescue(items, "", true)
 		return p.d, err
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !p.contained {
-		return nil, &NotSharedError{"it has no <" + p.d.Kind.container() + ">"}
+		return nil, fmt.Errorf("it has no <%s>", p.d.Kind.container())
 	}
 	p.d.adopt(p.d.kids, "")
 	return p.d, nil
 }
 
 // container returns the name of the element that holds the items.
-func (k Kind) container() string {
-	if k == OPML {
-		return "body"
-	}
-	return "channel"
-}
+func (k Kind) container() string { return [...]string{RSS: "channel", OPML: "body"}[k] }
 
-// rescue makes a document from the part before an error.
-func (p *parser) rescue() {
-	d, known := p.d, true
-	d.adopt(d.kids, "")
-	for _, o := range p.open {
-		switch o.role {
-		case roleContainer:
-			d.kids = o.items
-			d.adopt(d.kids, "")
-		case roleItem:
-			// An outline without an sx:sync may have it after its inner items.
-			it := &Item{}
-			if known = known && p.sync(it, o.element) == ""; !known {
-				d.drop(o.items)
-				continue
-			}
-			d.adopt(o.items, it.ID)
-			d.kids = append(d.kids, o.items...)
-		}
+// rescue makes a document from the part before an error. An unfinished outline is the last one of its list. If it
+// is not known to be an item, it may have its sx:sync after its inner items, so these are dropped.
+func (d *Document) rescue(items []*Item, parent string, known bool) {
+	last := len(items) - 1
+	open := last >= 0 && items[last].stands == unfinished
+	whole := items
+	if open {
+		whole = items[:last]
+	}
+	if known {
+		d.adopt(whole, parent)
+		d.kids = append(d.kids, whole...)
+	} else {
+		d.drop(whole)
+	}
+	if open {
+		d.rescue(items[last].kids, items[last].ID, known && items[last].ID != "")
 	}
 }
 
@@ -111,157 +100,135 @@ func asUTF8(data []byte) []byte {
 	return bytes.TrimPrefix(data, []byte("\ufeff"))
 }
 
-// role is the meaning of an element for the parser.
-type role uint8
-
-const (
-	roleOther role = iota
-	roleRoot
-	roleHead      // OPML's head
-	roleContainer // channel or body
-	roleItem
-)
-
-// open is an element whose end tag was not read yet.
-type open struct {
-	*element
-	role    role
-	nesting int     // number of elements without a role around it
-	level   int     // number of items around it, and itself
-	items   []*Item // directly within
-	tooDeep bool    // an element within was skipped
-}
-
 // parser parses a document or, without d, a single element of any kind.
 type parser struct {
 	*reader
 	d         *Document
-	open      []open
 	root      *element
 	take      func(*Item) // argument of ParseItems
 	contained bool        // the container was read
+	level     int         // number of items that were begun
+	cut       bool        // an element in the last of these was skipped
 	deep      bool        // the problem of outlines that are too deep was reported
 }
 
 // document parses the whole document.
 func (p *parser) document() error {
-	for {
-		tok, line, err := p.next(len(p.open) == 0)
-		if errors.Is(err, io.EOF) {
-			return nil
+	tok, line, err := p.next(true)
+	if err != nil {
+		return err
+	}
+	t := tok.(xml.StartElement)
+	if p.d != nil && t.Name.Space != Namespace && t.Name.Space != namespaceHTTP && t.Name.Space != LektorNamespace {
+		p.reader.root = t.Name.Space
+	}
+	if p.root, err = p.element(t, line); err != nil {
+		return err
+	}
+	child := func(k *element) error { return p.attach(p.root, k, 1, false) }
+	if p.d != nil {
+		switch child = p.part; {
+		case p.root.is("", "rss"):
+			p.d.Kind = RSS
+		case p.root.is("", "opml"):
+			p.d.Kind = OPML
+		default:
+			return fmt.Errorf("it is neither RSS nor OPML, but begins with <%s>", brief(p.root.name.Local))
 		}
+	}
+	if err := p.inside(p.root, false, child); err != nil {
+		return err
+	}
+	if p.d != nil {
+		p.d.root = *p.root
+	}
+	if _, _, err = p.next(true); errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// inside reads the inside of an element. It adds texts, but those of white space only if spaces is true, and
+// calls child for each start tag.
+func (p *parser) inside(e *element, spaces bool, child func(k *element) error) error {
+	for {
+		tok, line, err := p.next(false)
 		if err != nil {
 			return err
 		}
 		switch t := tok.(type) {
+		case xml.EndElement:
+			return nil
+		case xml.CharData:
+			if !spaces && len(bytes.Trim(t, space)) == 0 {
+				continue
+			}
+			// Text that a comment or CDATA divides is joined.
+			if n := len(e.kids); n > 0 && e.kids[n-1].element == nil {
+				e.kids[n-1].text += string(t)
+			} else {
+				e.kids = append(e.kids, node{text: string(t)})
+			}
 		case xml.StartElement:
-			if err := p.start(t, line); err != nil {
+			k, err := p.element(t, line)
+			if err == nil {
+				err = p.feedSync(k)
+			}
+			if err == nil {
+				err = child(k)
+			}
+			if err != nil {
 				return err
 			}
-		case xml.EndElement:
-			p.end()
-		case xml.CharData:
-			p.text(t)
 		}
 	}
 }
 
-// text adds text to the open element.
-func (p *parser) text(t xml.CharData) {
-	o := &p.open[len(p.open)-1]
-	if o.role != roleOther && len(bytes.Trim(t, space)) == 0 {
-		return
-	}
-	// Text that a comment or CDATA divides is joined.
-	if n := len(o.kids); n > 0 && o.kids[n-1].element == nil {
-		o.kids[n-1].text += string(t)
-		return
-	}
-	o.kids = append(o.kids, node{text: string(t)})
-}
-
-// start handles a start tag.
-func (p *parser) start(t xml.StartElement, line int) error {
-	if len(p.open) == 0 && p.d != nil && t.Name.Space != Namespace && t.Name.Space != namespaceHTTP &&
-		t.Name.Space != LektorNamespace {
-		p.reader.root = t.Name.Space
-	}
-	e, err := p.element(t, line)
-	if err != nil {
-		return err
-	}
-	next := open{element: e}
+// attach reads an element, and adds it to the one around it. nesting is the number of elements around it in an
+// item. shared means that it may be the sx:sharing of the document.
+func (p *parser) attach(around, e *element, nesting int, shared bool) error {
 	switch {
-	case len(p.open) == 0:
-		next.role = roleRoot
-		if err := p.kind(e); err != nil {
-			return err
-		}
-	case p.d != nil:
-		if err := p.feedSync(e); err != nil {
-			return err
-		}
-		next.role = p.roleOf(e)
-	}
-	if n := len(p.open); n > 0 && next.role == roleOther {
-		if next.nesting = p.open[n-1].nesting + 1; p.open[n-1].role == roleItem && e.is(Namespace, "sync") {
-			next.nesting = -10 // a content may become a conflict, which is nested deeper
-		}
-		switch {
-		case p.d == nil && next.nesting > 2*maxNesting:
-			return p.fail(line, tooDeep)
-		case p.d != nil && next.nesting > maxNesting:
-			p.tooDeep(line)
-			return p.check(p.Skip())
-		}
-	}
-	if len(p.open) > 0 {
-		next.level = p.open[len(p.open)-1].level
-	}
-	if next.role == roleItem {
-		next.level++
-	}
-	if next.level > maxDepth {
-		if !p.deep {
-			p.deep = true
-			p.d.problem(Problem{Line: line, Reason: fmt.Sprintf("outlines are within more than %d others", maxDepth)})
+	case p.d == nil && nesting > 2*maxNesting:
+		return p.fail(e.line, tooDeep)
+	case p.d != nil && nesting > maxNesting:
+		if p.cut = true; p.level == 0 {
+			p.d.problem(Problem{Line: e.line, Reason: tooDeep})
 		}
 		return p.check(p.Skip())
 	}
-	p.open = append(p.open, next)
-	return nil
-}
-
-// kind sets the kind of the document by its root element.
-func (p *parser) kind(e *element) error {
-	switch {
-	case p.d == nil:
-	case e.is("", "rss"):
-		p.d.Kind = RSS
-	case e.is("", "opml"):
-		p.d.Kind = OPML
-	default:
-		return &NotSharedError{fmt.Sprintf("it is neither RSS nor OPML, but begins with <%s>", brief(e.name.Local))}
+	err := p.inside(e, true, func(k *element) error { return p.attach(e, k, nesting+1, false) })
+	if err != nil {
+		return err
+	}
+	if e.tidy(false); !shared || !e.is(Namespace, "sharing") || !p.sharing(e, around == p.root) {
+		around.add(e)
 	}
 	return nil
 }
 
-// roleOf returns the role of an element inside the open one.
-func (p *parser) roleOf(e *element) role {
-	if e.name.Space != "" {
-		return roleOther
-	}
-	around := p.open[len(p.open)-1].role
+// part reads a child of the root element.
+func (p *parser) part(e *element) error {
 	switch {
-	case around == roleRoot && !p.contained && e.name.Local == p.d.Kind.container():
+	case e.is("", p.d.Kind.container()) && !p.contained:
 		p.contained = true
-		return roleContainer
-	case around == roleRoot && p.d.Kind == OPML && e.name.Local == "head":
-		return roleHead
-	case (around == roleContainer || around == roleItem && p.d.Kind == OPML) && e.name.Local == p.d.Kind.String():
-		return roleItem
+		err := p.inside(e, false, func(k *element) error {
+			if k.is("", p.d.Kind.String()) {
+				return p.item(k, &p.d.kids)
+			}
+			return p.attach(e, k, 1, p.d.Kind == RSS)
+		})
+		p.d.container = *e
+		return err
+	case e.is("", "head") && p.d.Kind == OPML:
+		err := p.inside(e, false, func(k *element) error { return p.attach(e, k, 1, true) })
+		if p.d.head == nil {
+			p.d.head = e
+		} else {
+			p.root.add(e)
+		}
+		return err
 	}
-	return roleOther
+	return p.attach(p.root, e, 1, true)
 }
 
 // feedSync returns an error if an element has attributes of FeedSync.
@@ -276,57 +243,42 @@ func (p *parser) feedSync(e *element) error {
 	return nil
 }
 
-// tooDeep reports that an element is skipped because it is nested too deep.
-func (p *parser) tooDeep(line int) {
-	for i := len(p.open) - 1; i >= 0; i-- {
-		if o := &p.open[i]; o.role == roleItem {
-			o.tooDeep = true
-			return
+// item reads an item, decides whether it is merged, and adds it to list, unless it is taken. If an error is inside it,
+// the item is added as unfinished.
+func (p *parser) item(e *element, list *[]*Item) error {
+	if p.level == maxDepth {
+		if !p.deep {
+			p.deep = true
+			p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf("outlines are within more than %d others", maxDepth)})
 		}
+		return p.check(p.Skip())
 	}
-	p.d.problem(Problem{Line: line, Reason: tooDeep})
-}
-
-// end handles an end tag.
-func (p *parser) end() {
-	n := len(p.open) - 1
-	o := p.open[n]
-	p.open = p.open[:n]
-	if o.role == roleOther {
-		o.tidy(false)
-	}
-	if n == 0 {
-		if p.root = o.element; p.d != nil {
-			p.d.root = *o.element
+	it, around := &Item{line: e.line}, p.cut
+	p.level++
+	p.cut = false
+	err := p.inside(e, false, func(k *element) error {
+		switch {
+		case p.d.Kind == OPML && k.is("", "outline"):
+			return p.item(k, &it.kids)
+		case k.is(Namespace, "sync"):
+			return p.attach(e, k, -10, false) // a content may become a conflict, which is nested deeper
 		}
-		return
-	}
-	parent := &p.open[n-1]
-	switch {
-	case o.role == roleContainer:
-		p.d.container, p.d.kids = *o.element, o.items
-	case o.role == roleItem:
-		if it := p.item(&o); it != nil {
-			parent.items = append(parent.items, it)
-		}
-	case p.d != nil && o.is(Namespace, "sharing") && (parent.role == roleRoot || parent.role == roleHead ||
-		parent.role == roleContainer && p.d.Kind == RSS) && p.sharing(o.element, parent.role):
-	case o.role == roleHead && p.d.head == nil:
-		p.d.head = o.element
-	default:
-		parent.kids = append(parent.kids, node{element: o.element})
-	}
-}
-
-// item returns the item of an element, nil for one that was taken, and decides whether it is
-// merged.
-func (p *parser) item(o *open) *Item {
-	it := &Item{line: o.line, kids: o.items}
-	bad := p.sync(it, o.element)
-	if bad == "" && o.tooDeep {
+		return p.attach(e, k, 1, false)
+	})
+	cut := p.cut
+	p.level--
+	p.cut = around
+	bad := p.sync(it, e)
+	if bad == "" && cut {
 		bad = tooDeep
 	}
 	switch {
+	case err != nil:
+		if it.stands = unfinished; bad != "" {
+			it.ID = ""
+		}
+		*list = append(*list, it)
+		return err
 	case bad == noSync:
 		p.d.Plain++
 		p.d.plainLine = cmp.Or(p.d.plainLine, it.line)
@@ -338,10 +290,12 @@ func (p *parser) item(o *open) *Item {
 		return nil
 	default:
 		p.add(it)
-		return it
 	}
-	*it = Item{line: it.line, kids: o.items, inert: true, Content: o.content()}
-	return it
+	if bad != "" {
+		*it = Item{line: it.line, kids: it.kids, inert: true, Content: e.content()}
+	}
+	*list = append(*list, it)
+	return nil
 }
 
 // add adds an item to the document, unless another one with the same id wins.
@@ -387,9 +341,3 @@ func (d *Document) adopt(items []*Item, parent string) {
 
 // rootParent is the attribute value for the body as parent. It is not a valid id.
 const rootParent = "/"
-
-// parseVersion reads a version (section 2.3).
-func parseVersion(s string) (uint64, bool) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	return n, err == nil && n >= 1 && n <= MaxVersion && strings.Trim(s, "0123456789") == ""
-}

@@ -19,6 +19,21 @@ type rest struct {
 
 func (r rest) empty() bool { return len(r.attrs)+len(r.kids) == 0 }
 
+// attrsOf returns the attributes of an element, to take the known ones.
+func attrsOf(e *element) rest { return rest{attrs: slices.Clone(e.attrs)} }
+
+// take removes an attribute and returns its value, "" if there is none.
+func (r *rest) take(namespace, name string) (value string) {
+	r.attrs = slices.DeleteFunc(r.attrs, func(a xml.Attr) bool {
+		found := a.Name.Local == name && a.Name.Space == namespace
+		if found {
+			value = a.Value
+		}
+		return found
+	})
+	return value
+}
+
 // extra holds the unknown parts of an sx:sync.
 type extra struct {
 	sync, history rest
@@ -45,7 +60,7 @@ const noSync = "it has no sx:sync"
 func (p *parser) sync(it *Item, e *element) string {
 	var found *element
 	twice := ""
-	c := element{name: e.name, attrs: slices.Clone(e.attrs)}
+	c := attrsOf(e)
 	for _, k := range e.kids {
 		switch {
 		case k.element == nil || !k.is(Namespace, "sync"):
@@ -61,49 +76,31 @@ func (p *parser) sync(it *Item, e *element) string {
 	}
 	s := &syncer{d: p.d}
 	s.sync(it, found)
-	c.attrs = slices.DeleteFunc(c.attrs, func(a xml.Attr) bool {
-		if a.Name != (xml.Name{Space: LektorNamespace, Local: "parent"}) {
-			return false
-		}
-		it.Parent, it.stands = a.Value, elsewhere
-		return true
-	})
-	if it.Content = c.content(); len(it.Content) > MaxContent {
+	if it.Parent = c.take(LektorNamespace, "parent"); it.Parent != "" {
+		it.stands = elsewhere
+	}
+	content := element{name: e.name, attrs: c.attrs, kids: c.kids}
+	if it.Content = content.content(); len(it.Content) > MaxContent {
 		s.setBad(tooLong)
 	}
 	return cmp.Or(s.bad, twice)
 }
 
 func (s *syncer) sync(it *Item, e *element) {
-	var x extra
-	version := ""
-	for _, a := range e.attrs {
-		switch a.Name {
-		case xml.Name{Local: "id"}:
-			it.ID = a.Value
-		case xml.Name{Local: "version"}:
-			version = a.Value
-		case xml.Name{Local: "deleted"}:
-			it.Deleted = s.boolean("deleted", a.Value)
-		case xml.Name{Local: "conflict"}:
-			it.Conflict = s.boolean("conflict", a.Value)
-		default:
-			x.sync.attrs = append(x.sync.attrs, a)
-		}
-	}
-	switch id := it.ID; {
-	case id == "":
+	x := extra{sync: attrsOf(e)}
+	it.ID = x.sync.take("", "id")
+	it.Deleted = s.boolean("deleted", x.sync.take("", "deleted"))
+	it.Conflict = s.boolean("conflict", x.sync.take("", "conflict"))
+	if id := it.ID; id == "" {
 		s.bad = "sx:sync has no id"
-	case !IsNSS(id):
+	} else if !IsNSS(id) {
 		it.ID = "" // the id may be long or contain control characters, so do not print it
 		s.bad = fmt.Sprintf("the id %q is not a namespace specific string", brief(id))
 	}
-	var ok bool
-	if it.Version, ok = parseVersion(version); !ok && version == "" {
+	if e.attr("", "version") == "" {
 		s.setBad("sx:sync has no version")
-	} else if !ok {
-		s.setBad("the version is %q; versions are whole numbers from 1 to 2^53", brief(version))
 	}
+	it.Version = s.version("the version is", &x.sync)
 	for _, k := range e.kids {
 		if k.element != nil {
 			s.child(it, &x, k)
@@ -184,26 +181,11 @@ func (s *syncer) history(it *Item, x *extra, e *element) {
 
 // conflict parses an sx:conflict.
 func (s *syncer) conflict(it *Item, e *element) {
-	c, x := &Item{ID: it.ID}, &extra{}
-	version := ""
 	u, other := s.update(e, "conflict")
-	c.History = []Update{u}
-	for _, a := range other {
-		switch a.Name {
-		case xml.Name{Local: "version"}:
-			version = a.Value
-		case xml.Name{Space: LektorNamespace, Local: "deleted"}:
-			c.Deleted = a.Value == "true"
-		case xml.Name{Space: LektorNamespace, Local: "parent"}:
-			c.Parent = a.Value
-		default:
-			x.sync.attrs = append(x.sync.attrs, a)
-		}
-	}
-	ok := false
-	if c.Version, ok = parseVersion(version); !ok {
-		s.setBad("an sx:conflict has the version %q; versions are whole numbers from 1 to 2^53", brief(version))
-	}
+	c, x := &Item{ID: it.ID, History: []Update{u}}, &extra{sync: rest{attrs: other}}
+	c.Version = s.version("an sx:conflict has the version", &x.sync)
+	c.Deleted = x.sync.take(LektorNamespace, "deleted") == "true"
+	c.Parent = x.sync.take(LektorNamespace, "parent")
 	size := 0
 	for _, k := range e.kids {
 		switch {
@@ -239,35 +221,37 @@ func (s *syncer) boolean(name, value string) bool {
 
 // update parses time and endpoint, and returns the other attributes.
 func (s *syncer) update(e *element, name string) (u Update, other []xml.Attr) {
-	for _, a := range e.attrs {
-		switch a.Name {
-		case xml.Name{Local: "when"}:
-			if text := strings.Trim(a.Value, space); text != "" {
-				var ok bool
-				if u.When, ok = ParseDate(text); !ok {
-					s.setBad("sx:%s has the date %q, which is not in the form of RFC 822", name, brief(text))
-				}
-				if ok && !inForm(text) {
-					s.d.dateLine = cmp.Or(s.d.dateLine, e.line)
-				}
-			}
-		case xml.Name{Local: "by"}:
-			// There are few endpoints, so the strings are shared.
-			if u.By = unique.Make(a.Value).Value(); u.By != "" && !IsNSS(u.By) {
-				s.setBad("sx:%s is by %q, which is not a namespace specific string", name, brief(u.By))
-			}
-		default:
-			other = append(other, a)
+	rest := attrsOf(e)
+	if text := strings.Trim(rest.take("", "when"), space); text != "" {
+		var ok bool
+		if u.When, ok = ParseDate(text); !ok {
+			s.setBad("sx:%s has the date %q, which is not in the form of RFC 822", name, brief(text))
+		} else if !inForm(text) {
+			s.d.dateLine = cmp.Or(s.d.dateLine, e.line)
 		}
+	}
+	// There are few endpoints, so the strings are shared.
+	if u.By = unique.Make(rest.take("", "by")).Value(); u.By != "" && !IsNSS(u.By) {
+		s.setBad("sx:%s is by %q, which is not a namespace specific string", name, brief(u.By))
 	}
 	if u == (Update{}) {
 		s.setBad("sx:%s has neither when nor by", name)
 	}
-	return u, other
+	return u, rest.attrs
+}
+
+// version parses the version of an item or a conflict (section 2.3).
+func (s *syncer) version(name string, attrs *rest) uint64 {
+	text := attrs.take("", "version")
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n < 1 || n > MaxVersion {
+		s.setBad("%s %q; versions are whole numbers from 1 to 2^53", name, brief(text))
+	}
+	return n
 }
 
 // sharing parses an sx:sharing. It reports false for a second one.
-func (p *parser) sharing(e *element, around role) bool {
+func (p *parser) sharing(e *element, beside bool) bool {
 	if p.d.Sharing != nil {
 		p.d.problem(Problem{Line: e.line, Reason: "a second sx:sharing"})
 		return false
@@ -277,7 +261,7 @@ func (p *parser) sharing(e *element, around role) bool {
 	problem := func(warning bool, format string, args ...any) {
 		p.d.problem(Problem{Line: e.line, Reason: fmt.Sprintf(format, args...), Warning: warning})
 	}
-	if around == roleRoot {
+	if beside {
 		problem(true, "sx:sharing is beside the %s, not in it", map[Kind]string{RSS: "channel", OPML: "head"}[p.d.Kind])
 	}
 	s.Since, s.Until, s.Version = p.date(e, "since"), p.date(e, "until"), e.value("version")

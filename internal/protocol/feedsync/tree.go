@@ -52,10 +52,8 @@ func (d *Document) Merge(incoming *Document, r Rules) []MergeResult {
 	for _, in := range incoming.Items() {
 		old := d.byID[in.ID]
 		if old == nil {
-			c := in.clone()
-			c.stands = inParent
-			d.byID[in.ID] = c
-			d.kids = append(d.kids, c)
+			d.Append(in)
+			c := d.byID[in.ID]
 			moved = append(moved, c)
 			changes = append(changes, MergeResult{Item: c, Incoming: true})
 			continue

@@ -11,12 +11,17 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
-// with appends an attribute, unless it has no value.
-func (e *element) with(name, value string) *element {
+// with appends an attribute without a namespace, unless it has no value.
+func (e *element) with(name, value string) *element { return e.in("", name, value) }
+
+// in appends an attribute in a namespace, unless it has no value.
+func (e *element) in(namespace, name, value string) *element {
 	if value != "" {
-		e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Local: name}, Value: value})
+		e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Space: namespace, Local: name}, Value: value})
 	}
 	return e
 }
@@ -77,11 +82,8 @@ func (it *Item) syncElement() *element {
 func (c *Item) conflictElement() *element {
 	x := cmp.Or(c.extra, &extra{})
 	e := c.Head().element(sx("conflict")).with("version", strconv.FormatUint(c.Version, 10))
-	if c.Parent != "" {
-		e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Space: LektorNamespace, Local: "parent"}, Value: c.Parent})
-	}
-	if c.Deleted {
-		e.attrs = append(e.attrs, xml.Attr{Name: xml.Name{Space: LektorNamespace, Local: "deleted"}, Value: "true"})
+	if e.in(LektorNamespace, "parent", c.Parent); c.Deleted {
+		e.in(LektorNamespace, "deleted", "true")
 	}
 	if c.Content != nil {
 		e.kids = append(e.kids, node{raw: c.Content})
@@ -101,7 +103,7 @@ func (it *Item) append(b []byte) []byte {
 		if parent == "" {
 			parent = rootParent
 		}
-		b = append(append(append(b, ` lektor:parent="`...), Attr(parent)...), '"')
+		b = append(append(append(b, ` lektor:parent="`...), xmltext.Attr(parent)...), '"')
 	}
 	b = append(b, it.Content[open:end]...)
 	if it.Version > 0 { // the content of a skipped item includes its sx:sync
@@ -180,7 +182,7 @@ func (d *Document) frame() (before, after []byte) {
 			if k.element != nil {
 				b = append(k.append(b), '\n')
 			} else {
-				b = append(append(b, Text(strings.Trim(k.text, space))...), '\n')
+				b = append(append(b, xmltext.Text(strings.Trim(k.text, space))...), '\n')
 			}
 		}
 	}

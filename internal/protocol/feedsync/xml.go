@@ -76,7 +76,6 @@ func (r *reader) check(err error) error {
 func (r *reader) next(outside bool) (xml.Token, int, error) {
 	for {
 		line, _ := r.InputPos()
-		begin := r.InputOffset()
 		tok, err := r.Token()
 		if errors.Is(err, io.EOF) && !r.rooted {
 			return nil, line, r.fail(line, "it has no element")
@@ -100,18 +99,9 @@ func (r *reader) next(outside bool) (xml.Token, int, error) {
 			if len(bytes.Trim(t, space)) > 0 {
 				return nil, line, r.fail(line, "there is text outside of the root element")
 			}
-		case xml.ProcInst:
-			if strings.EqualFold(t.Target, "xml") && begin > 0 {
-				return nil, line, r.fail(line, "the declaration <?xml is not at the beginning")
-			}
 		case xml.Directive:
-			switch {
-			case !bytes.HasPrefix(t, []byte("DOCTYPE")):
-				return nil, line, r.fail(line, "<!%s is not supported", brief([]byte(t)))
-			case r.rooted:
-				return nil, line, r.fail(line, "the DOCTYPE comes after the root element begins")
-			case bytes.IndexByte(t, '[') >= 0:
-				return nil, line, r.fail(line, "its DOCTYPE has declarations, which are not supported")
+			if r.rooted || !bytes.HasPrefix(t, []byte("DOCTYPE")) || bytes.IndexByte(t, '[') >= 0 {
+				return nil, line, r.fail(line, "its DOCTYPE has declarations or is not at the beginning")
 			}
 		}
 	}
@@ -204,23 +194,20 @@ func (e *element) tidy(all bool) {
 
 // text returns the direct text of an element.
 func (e *element) text() string {
-	var b strings.Builder
+	text := ""
 	for _, k := range e.kids {
-		b.WriteString(k.text)
+		text += k.text
 	}
-	return b.String()
+	return text
 }
 
 // foreign adds to list the namespaces of the element that are not bound at the root, in the
 // order of their first use.
 func (e *element) foreign(list []string) []string {
 	add := func(space string) {
-		switch space {
-		case "", Namespace, LektorNamespace, namespaceXML:
-		default:
-			if !slices.Contains(list, space) {
-				list = append(list, space)
-			}
+		if bound := []string{"", Namespace, LektorNamespace, namespaceXML}; !slices.Contains(bound, space) &&
+			!slices.Contains(list, space) {
+			list = append(list, space)
 		}
 	}
 	add(e.name.Space)
@@ -252,7 +239,7 @@ func (e *element) write(b []byte, foreign, declare []string) []byte {
 		if k.element != nil {
 			b = k.write(b, foreign, nil)
 		} else {
-			b = append(append(b, Text(k.text)...), k.raw...)
+			b = append(append(b, xmltext.Text(k.text)...), k.raw...)
 		}
 	}
 	return append(appendName(append(b, "</"...), e.name, foreign), '>')
@@ -262,12 +249,11 @@ func (e *element) write(b []byte, foreign, declare []string) []byte {
 func (e *element) start(b []byte, foreign, declare []string) []byte {
 	b = appendName(append(b, '<'), e.name, foreign)
 	for i, space := range declare {
-		b = append(append(strconv.AppendInt(append(b, " xmlns:ns"...), int64(i+1), 10), `="`...), Attr(space)...)
-		b = append(b, '"')
+		b = fmt.Appendf(b, ` xmlns:ns%d="%s"`, i+1, xmltext.Attr(space))
 	}
 	for _, a := range e.attrs {
 		b = append(appendName(append(b, ' '), a.Name, foreign), `="`...)
-		b = append(append(b, Attr(a.Value)...), '"')
+		b = append(append(b, xmltext.Attr(a.Value)...), '"')
 	}
 	return b
 }
@@ -289,12 +275,10 @@ func appendName(b []byte, n xml.Name, foreign []string) []byte {
 
 // content returns the bytes of an element that always has an end tag.
 func (e *element) content() []byte {
-	b := e.append(nil)
 	if len(e.kids) == 0 {
-		foreign := e.foreign(nil)
-		b = append(appendName(append(b[:len(b)-2], "></"...), e.name, foreign), '>')
+		e = &element{name: e.name, attrs: e.attrs, kids: []node{{}}}
 	}
-	return b
+	return e.append(nil)
 }
 
 // bindings are the namespace declarations at the root of each document.
@@ -315,12 +299,6 @@ func readElement(text []byte) (*element, error) {
 }
 
 const space = " \t\r\n"
-
-// Text is [xmltext.Text], for contents of items.
-func Text(s string) string { return xmltext.Text(s) }
-
-// Attr is [xmltext.Attr].
-func Attr(s string) string { return xmltext.Attr(s) }
 
 // brief shortens a text from a document for a message.
 func brief[S string | []byte](s S) string {
