@@ -281,7 +281,8 @@ func EncodeCall(method string, params ...any) []byte {
 
 // EncodeResponse returns a methodResponse with one value, of a type as for [EncodeCall].
 func EncodeResponse(value any) []byte {
-	return []byte(xml.Header + "<methodResponse><params><param>" + encode(value) + "</param></params></methodResponse>\n")
+	return []byte(xml.Header + "<methodResponse><params><param>" + encode(value) +
+		"</param></params></methodResponse>\n")
 }
 
 // EncodeFault returns a methodResponse with a fault.
