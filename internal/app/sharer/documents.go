@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
@@ -99,9 +98,12 @@ func Check(ctx context.Context, o CheckOptions, s *cmdline.Streams) error {
 			bad = true
 			continue
 		}
-		faults := doc.Faults()
-		faults = slices.DeleteFunc(faults, func(p feedsync.Problem) bool { return p.Warning && !o.Strict })
-		skipped := doc.MoreProblems + len(faults)
+		skipped := doc.MoreProblems
+		for _, p := range doc.Faults() {
+			if !p.Warning || o.Strict {
+				skipped++
+			}
+		}
 		problems(s, name, doc)
 		deleted, conflicts := 0, 0
 		for _, it := range doc.Items() {

@@ -43,7 +43,11 @@ func (e *endpoint) path(elem ...string) string {
 
 // setting returns the line of a file of one line, "" if the file does not exist.
 func (e *endpoint) setting(name string) (string, error) {
-	return atomicfile.Optional(atomicfile.Line(e.path(name)))
+	line, err := atomicfile.Optional(atomicfile.Line(e.path(name)))
+	if fi, serr := os.Stat(e.path(name)); err != nil && serr == nil && !fi.Mode().IsRegular() {
+		err = cmdline.Hint(err, "this must be a file of one line; move it away, and run: lektor-share init DIR|URL")
+	}
+	return line, err
 }
 
 // lock locks the set against other processes. It fails at once if another one holds the
