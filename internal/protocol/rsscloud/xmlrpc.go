@@ -281,13 +281,15 @@ func EncodeCall(method string, params ...any) []byte {
 
 // EncodeResponse returns a methodResponse with one value, of a type as for [EncodeCall].
 func EncodeResponse(value any) []byte {
-	return []byte(xml.Header + "<methodResponse><params><param>" + encode(value) + "</param></params></methodResponse>\n")
+	return []byte(xml.Header + "<methodResponse><params><param>" + encode(value) +
+		"</param></params></methodResponse>\n")
 }
 
 // EncodeFault returns a methodResponse with a fault.
 func EncodeFault(code int, text string) []byte {
 	return []byte(xml.Header + "<methodResponse><fault><value><struct><member><name>faultCode</name>" + encode(code) +
-		"</member><member><name>faultString</name>" + encode(text) + "</member></struct></value></fault></methodResponse>\n")
+		"</member><member><name>faultString</name>" + encode(text) +
+		"</member></struct></value></fault></methodResponse>\n")
 }
 
 func encode(v any) string {
