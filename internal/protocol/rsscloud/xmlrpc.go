@@ -288,7 +288,8 @@ func EncodeResponse(value any) []byte {
 // EncodeFault returns a methodResponse with a fault.
 func EncodeFault(code int, text string) []byte {
 	return []byte(xml.Header + "<methodResponse><fault><value><struct><member><name>faultCode</name>" + encode(code) +
-		"</member><member><name>faultString</name>" + encode(text) + "</member></struct></value></fault></methodResponse>\n")
+		"</member><member><name>faultString</name>" + encode(text) +
+		"</member></struct></value></fault></methodResponse>\n")
 }
 
 func encode(v any) string {

@@ -278,7 +278,7 @@ func (s *scan) entries(ctx context.Context) {
 			case e.now != e.ctime:
 				s.changed = append(s.changed, e.id)
 			case !e.young:
-			case s.whole(e.ctime), now.Sub(time.Unix(0, e.ctime)) > longYouth:
+			case s.whole(e.ctime), s.rested(now.Sub(time.Unix(0, e.ctime))):
 				s.grown = max(s.grown, e.ctime)
 			}
 		}
@@ -308,9 +308,25 @@ func (s *scan) whole(ctime int64) bool {
 	return time.Duration(s.latest-ctime) > youth && s.x.o.Clock().Sub(time.Unix(0, ctime)) > youth
 }
 
-// youth is how long nothing was written to an entry before it is taken to be whole if something else has changed
-// since, and longYouth how long if nothing has: a clock is set by an hour or two, but rarely by a day while somebody
-// copies an entry.
+// rested reports whether nothing is written any more to an entry that was written to so
+// long ago by the clock, where nothing else has changed since: the last that looked as if
+// it were still being written was read as long ago, by a clock that nobody sets.
+func (s *scan) rested(ago time.Duration) bool {
+	if ago <= youth {
+		return false
+	}
+	then, ok := s.c.meta("young")
+	now, has := upTime()
+	if !ok || !has {
+		return ago > longYouth
+	}
+	was := time.Duration(then.int(0))
+	return now < was || now-was > youth // it begins anew with the machine
+}
+
+// youth is how long nothing was written to an entry before it is taken to be whole, and
+// longYouth how long where there is no clock but one that is set: by an hour or two, but
+// rarely by a day while somebody copies an entry.
 const (
 	youth     = time.Minute
 	longYouth = 24 * time.Hour
