@@ -109,7 +109,10 @@ func (f Field) Parse(text string) {
 	case *string:
 		*v = text
 	case *int:
-		*v, _ = strconv.Atoi(text)
+		*v = 0
+		if n, err := strconv.Atoi(text); err == nil { // else n may be the largest number
+			*v = n
+		}
 	case *bool:
 		*v = text != ""
 	case *time.Time:

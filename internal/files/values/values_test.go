@@ -27,6 +27,14 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A number that is too large is not valid: it is not the largest one.
+func TestTooLarge(t *testing.T) {
+	n := 1
+	if (Field{Var: &n}).Parse("99999999999999999999"); n != 0 {
+		t.Errorf("%d, want 0", n)
+	}
+}
+
 func TestTime(t *testing.T) {
 	v := New('\t')
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
