@@ -1,13 +1,12 @@
 package fetcher
 
 import (
-	"strings"
-
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/protocol/discover"
 	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -16,8 +15,7 @@ import (
 func recordESS(d *lektordir.Dir, hash string, feed *feedconv.Feed, size int64) error {
 	var ess, nno string
 	for _, l := range feed.Links {
-		typ, _, _ := strings.Cut(strings.ToLower(l.Type), ";")
-		switch strings.TrimSpace(typ) {
+		switch textfile.BaseType(l.Type) {
 		case "application/ess":
 			ess = first(ess, l.URL)
 		case "application/nno":

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -214,8 +215,7 @@ func Chapters(e *lektordir.Entry, kept Kept) (list []Chapter) {
 func Transcript(e *lektordir.Entry, kept Kept) (text, mime string) {
 	for x := range e.Elements.Named(lektordir.Transcript) {
 		data := kept(x.Get("url"))
-		kind, _, _ := strings.Cut(strings.ToLower(x.Get("type")), ";")
-		switch kind = strings.TrimSpace(kind); {
+		switch kind := textfile.BaseType(x.Get("type")); {
 		case len(data) == 0:
 			continue
 		case kind == "text/html":

@@ -28,6 +28,7 @@ import (
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // Defaults of [Config].
@@ -620,8 +621,7 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, con
 // isPage reports whether a Content-Type is that of an HTML page. A response without Content-Type
 // may be a page.
 func isPage(contentType string) bool {
-	t, _, _ := strings.Cut(strings.ToLower(contentType), ";")
-	switch strings.TrimSpace(t) {
+	switch textfile.BaseType(contentType) {
 	case "", "text/html", "application/xhtml+xml":
 		return true
 	}

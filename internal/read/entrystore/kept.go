@@ -28,9 +28,12 @@ func (r *Record) FileID(url string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// record returns the path of the record of the file that was saved from a URL.
+func (r *Record) record(url string) string { return r.s.Dir.Join(savedFiles, r.FileID(url)) }
+
 // Saved returns the path of the file that was saved from a URL, or "".
 func (r *Record) Saved(url string) string {
-	data, err := atomicfile.Read(r.s.Dir.Join(savedFiles, r.FileID(url)), MaxRules)
+	data, err := atomicfile.Read(r.record(url), MaxRules)
 	if err != nil {
 		return ""
 	}
@@ -50,7 +53,7 @@ func (r *Record) SetSaved(url, path string) error {
 	if err := atomicfile.NoLinks(r.s.Dir.Path(), "etc/view", savedFiles); err != nil {
 		return err
 	}
-	record := r.s.Dir.Join(savedFiles, r.FileID(url))
+	record := r.record(url)
 	return atomicfile.InDir(record, func() error { return atomicfile.WriteUnsynced(record, []byte(path+"\n")) })
 }
 
@@ -64,7 +67,7 @@ func (r *Record) Kept(url string) []byte {
 	defer f.Close()
 	var file, record unix.Stat_t
 	err = unix.Fstat(int(f.Fd()), &file)
-	if unix.Lstat(r.s.Dir.Join(savedFiles, r.FileID(url)), &record) != nil || err != nil || file.Uid != record.Uid ||
+	if unix.Lstat(r.record(url), &record) != nil || err != nil || file.Uid != record.Uid ||
 		file.Size > maxKept {
 		return nil
 	}

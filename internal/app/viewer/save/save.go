@@ -25,6 +25,7 @@ import (
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/read/undo"
@@ -357,13 +358,11 @@ func (s *saving) drop() {
 	}
 }
 
-// maxFailures is how often a file is asked for that the server does not have, firstRetry the wait after the
-// first time. Each further wait is retryFactor times as long.
-const (
-	maxFailures = 5
-	firstRetry  = time.Hour
-	retryFactor = 5
-)
+// maxFailures is how often a file is asked for that the server does not have.
+const maxFailures = 5
+
+// retries are the waits between these times.
+var retries = limiter.Backoff{Steps: []time.Duration{time.Hour, 5 * time.Hour, 25 * time.Hour, 125 * time.Hour}}
 
 // errLater is the error for a file that is not asked for in this run.
 var errLater = errors.New("the file is asked for later")
@@ -384,11 +383,7 @@ func (d *saver) missed(s *saving, err error) error {
 		return err
 	}
 	s.failures++
-	wait := firstRetry
-	for range s.failures - 1 {
-		wait *= retryFactor
-	}
-	s.next = d.Now.Add(wait)
+	s.next = d.Now.Add(retries.Wait(s.failures, 0, 0))
 	if failed := s.write(atomicfile.Write); failed != nil {
 		return failed
 	}
