@@ -458,15 +458,6 @@ func (f *fullText) prune(urls []string) (err error) {
 	return err
 }
 
-// read returns a recorded page with an article; nil if there is none, or its file is damaged.
-func (f *fullText) read(url string) (*spool.Page, error) {
-	p, err := f.pages.Get(url)
-	if err != nil || p == nil || len(p.Article) == 0 {
-		return nil, err
-	}
-	return p, nil
-}
-
 // replace sets the content of e to the article of its page, and its FeedContent to the feed's content.
 func replace(e *lektordir.Entry, p *spool.Page) {
 	e.FeedContent, e.FullText = e.Content, lektordir.FullText{URL: feedurl.Public(p.Final), Type: e.Type}
@@ -480,8 +471,8 @@ func (f *fullText) entry(index int, e *lektordir.Entry) {
 	if f == nil || f.articles[index] == "" {
 		return
 	}
-	p, err := f.read(f.articles[index])
-	if p != nil {
+	p, err := f.pages.Get(f.articles[index])
+	if p != nil && len(p.Article) > 0 {
 		replace(e, p)
 	}
 	f.bad = cmp.Or(f.bad, err)
@@ -521,11 +512,11 @@ func (f *fullText) reviseEntry(old string, p *spool.Page) (unique string, ok boo
 func (f *fullText) revise(out *stage.Result) error {
 	for _, w := range f.late {
 		same := func(unique string) bool { return entryname.Identity(unique) == entryname.Identity(w.unique) }
-		p, err := f.read(w.url)
+		p, err := f.pages.Get(w.url)
 		if err != nil {
 			return err
 		}
-		if p == nil || slices.ContainsFunc(out.Updated, same) {
+		if p == nil || len(p.Article) == 0 || slices.ContainsFunc(out.Updated, same) {
 			continue
 		}
 		unique, ok, err := f.reviseEntry(w.unique, p)

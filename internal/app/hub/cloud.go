@@ -323,7 +323,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	_, caller := h.caller(r)
 	hash, job := hashOf(feedURL), job{url: feedURL, caller: caller}
 	wait := h.readings.gap(hash, h.opts.PingGap)
-	if joining := h.jobs.joining(hash) && !h.states.subscribedTo(hash); joining || wait > 0 &&
+	if joining := h.jobs.of(hash).joins > 0 && !h.states.subscribedTo(hash); joining || wait > 0 &&
 		h.readsForPing(hash, feedURL) {
 		if _, err := h.postpone(hash, job, wait); err != nil {
 			return "", err
