@@ -17,7 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	command "github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -116,14 +116,8 @@ func (l *changes) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 // savedDir holds the saved queries, a file each.
 const savedDir = viewDir + "/query"
 
-func (l *feeds) Saved(context.Context) ([]tree.Saved, error) {
-	list, err := entrystore.SavedQueries(l.dir.Path())
-	var all []tree.Saved
-	for _, q := range list {
-		text, _ := entrystore.SavedIn(l.dir.Path())(q.Name)
-		all = append(all, tree.Saved{Name: q.Name, Text: string(text), Err: q.Err})
-	}
-	return all, err
+func (l *feeds) Saved(context.Context) ([]entrystore.Saved, error) {
+	return entrystore.SavedQueries(l.dir.Path())
 }
 
 func (l *changes) Save(_ context.Context, name, text string) error {
@@ -203,46 +197,28 @@ func (l *programs) Open(ctx context.Context, ref lektordir.Ref, url string) (str
 	return url, nil
 }
 
-func (l *programs) Player(_ context.Context, ref lektordir.Ref, what string, file bool) (argv, env []string,
-	err error) {
-	return l.command(ref, func(s *entrystore.Store, r *entrystore.Record) ([]string, error) {
-		if !file {
-			return external.Player.For(s, r, what)
-		}
-		argv, err := external.Player.Find()
-		return append(argv, what), err
-	})
-}
-
-func (l *programs) Command(_ context.Context, ref lektordir.Ref, words []string) (argv, env []string, err error) {
-	return l.command(ref, func(_ *entrystore.Store, r *entrystore.Record) ([]string, error) {
-		a, err := external.New(words)
-		if err != nil {
-			return nil, err
-		}
-		return a.For(r)
-	})
-}
-
-func (l *programs) Bookmarker(_ context.Context, ref lektordir.Ref) (argv, env []string, err error) {
-	return l.command(ref, func(_ *entrystore.Store, r *entrystore.Record) ([]string, error) {
-		a, err := external.Bookmarker()
-		if err == nil {
-			_, err = viewer.PageOf(r)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return a.For(r)
-	})
-}
-
-// command returns the arguments of a command for an entry, and environment variables that describe the entry.
-func (l *programs) command(ref lektordir.Ref,
-	find func(*entrystore.Store, *entrystore.Record) ([]string, error)) (argv, env []string, err error) {
+func (l *programs) Command(_ context.Context, ref lektordir.Ref, of page.Program,
+	words []string) (argv, env []string, err error) {
 	s := l.store()
 	r := s.Record(ref)
-	if argv, err = find(s, r); err != nil {
+	var a *external.Argv
+	switch of {
+	case page.URLPlayer:
+		argv, err = external.Player.For(s, r, words[0])
+	case page.FilePlayer:
+		argv, err = external.Player.Find()
+		argv = append(argv, words...)
+	case page.Bookmarker:
+		if a, err = external.Bookmarker(); err == nil {
+			_, err = viewer.PageOf(r)
+		}
+	default:
+		a, err = external.New(words)
+	}
+	if err == nil && a != nil {
+		argv, err = a.For(r)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	return argv, external.Environ(s, r), nil

@@ -14,7 +14,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -43,6 +42,7 @@ type (
 	feeds struct {
 		*access
 		names  *catalog.Catalog
+		dated  sync.Once           // the dates that the index had at the start are known
 		broken chan *workers.Panic // receives panics of its goroutines
 	}
 	entries  struct{ *access } // a [list.Disk]
@@ -91,8 +91,8 @@ func newDisk(o Options, v *session.Session) *disk {
 		config.Now = v.Clock
 		return fetch.NewClient(config)
 	})
-	return &disk{feeds{l, names, broken}, entries{l}, pages{l}, programs{l}, changes{access: l, downloader: downloader},
-		l}
+	return &disk{feeds{access: l, names: names, broken: broken}, entries{l}, pages{l}, programs{l},
+		changes{access: l, downloader: downloader}, l}
 }
 
 // store returns a store for the current time. It does not report malformed entries, as that would
@@ -112,25 +112,30 @@ func (l *access) index() *index.Index {
 	return index.For(l.dir, new(outputBuffer).streams(), l.o.Index)
 }
 
-// Overview returns the overview of the index, nil if there is no index.
-func (l *feeds) Overview(ctx context.Context, newest int) (*tree.Overview, error) {
+// Counts returns the counts of the index, nil if there is no index.
+func (l *feeds) Counts(ctx context.Context) (map[string]entrystore.Tally, error) {
 	if !l.index().Exists() {
 		return nil, nil
 	}
-	overview, err := l.indexed().Overview(ctx, newest)
-	if overview == nil {
-		return nil, err
-	}
-	o := &tree.Overview{Counts: overview.Feeds}
-	for _, r := range overview.Newest {
-		o.Newest = append(o.Newest, tree.Listed{Ref: r.Ref, Date: r.Date(), Title: titleOf(r)})
-	}
-	return o, nil
+	return l.indexed().Counted(ctx)
 }
 
-// Now returns the entries of the catalogue.
+// Now returns the entries of the catalogue. With all of them it takes the dates of the index as that is, so that the
+// entries of the first list keep their places. Learn reads those that are missing then.
 func (l *feeds) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+	var work workers.Group
+	take := func() error {
+		l.dated.Do(func() { _ = l.learnIndexed(ctx) })
+		return nil
+	}
+	if part.Enough == nil {
+		work.Go(take)
+	}
 	s, err := l.names.Part(ctx, part)
+	if s.Missing == 0 {
+		work.Go(take)
+	}
+	_ = work.Wait()
 	total := 0
 	for _, f := range s.Feeds {
 		total += f.Shown
@@ -163,33 +168,30 @@ func (l *entries) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	return rows
 }
 
-func (l *entries) Query(_ context.Context, text string) (list.Query, error) {
+func (l *entries) Search(ctx context.Context, text string, entries []catalog.Entry) ([]catalog.Entry, bool, error) {
 	q, err := l.parse(text)
 	if err != nil {
-		return list.Query{}, err
+		return nil, false, err
 	}
-	m := q.Bind(l.clock())
-	find := func(ctx context.Context) ([]lektordir.Ref, bool) {
-		var refs []lektordir.Ref
-		found, ok, err := l.indexed().Indexed(ctx, entrystore.Selection{Query: q, All: true})
-		for _, r := range found {
-			if !r.Ref.Trashed() {
-				refs = append(refs, r.Ref)
-			}
+	records, indexed, _ := l.indexed().Indexed(ctx, entrystore.Selection{Query: q, All: true})
+	found := make(map[catalog.ID]bool, len(records))
+	for _, r := range records {
+		found[catalog.IDOf(r.Ref)] = true
+	}
+	s, m, yes := l.store(), q.Bind(l.clock()), make([]bool, len(entries))
+	err = workers.ForEach(ctx, len(entries), func(i int) {
+		if yes[i] = found[entries[i].ID()]; !indexed {
+			is, err := s.Record(entries[i].Ref()).Decide(m, q.Fields())
+			yes[i] = is && err == nil
 		}
-		return refs, ok && err == nil
+	})
+	var selected []catalog.Entry
+	for i, e := range entries {
+		if yes[i] {
+			selected = append(selected, e)
+		}
 	}
-	match := func(ctx context.Context, refs []lektordir.Ref) []bool {
-		s := l.store()
-		yes := make([]bool, len(refs))
-		_ = workers.ForEach(ctx, len(refs), func(i int) {
-			r := s.Record(refs[i])
-			ok, err := r.Decide(m, q.Fields())
-			yes[i] = ok && err == nil
-		})
-		return yes
-	}
-	return list.Query{State: q.MentionsState(), Find: find, Match: match}, nil
+	return selected, q.MentionsState(), err
 }
 
 // fewEntries is the number of entries whose links can be read while a person waits.

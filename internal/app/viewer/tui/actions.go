@@ -187,7 +187,7 @@ func (m *model) screenActions() []group {
 		{title: "feeds", actions: []action{
 			{"fetch", 0, "fetch this feed", "lektor-fetch update FEED", fetcher | aFeed, fetching.Feed},
 			{"fetch-folder", 0, "fetch the feeds of this folder", "lektor-fetch update FEED...", fetcher | current,
-				b.fetchFolder},
+				m.fetchFolder},
 			{"fetch-all", 0, "fetch all feeds", "lektor-fetch update -a", fetcher, fetching.All},
 			{"fetch-every", 1, "fetch the feeds that are due every N minutes", "lektor-fetch update", fetcher,
 				fetching.Every},

@@ -53,7 +53,7 @@ func (m *model) scene() *scene {
 	s := &scene{Printer: m.Printer, layout: b.layout, prompt: m.prompt.Line, menu: m.prompt.Menu,
 		pictures: &m.pictures, snapshot: b.tree.Snapshot, last: lastScene{status: m.status,
 			typed: m.typed.Count + m.typed.Keys, help: m.o.Keys.Of("help") + " " + m.Tr("help"),
-			progress: cmp.Or(m.work.Tasks.Progress(), b.list.Dates.Progress)}}
+			progress: m.work.Tasks.Progress()}}
 	if m.prompt.Question != nil {
 		s.last.question = m.prompt.QuestionLine()
 	}
@@ -87,10 +87,7 @@ func (m *model) place(s *scene) string {
 		return m.Trf("reading %s", m.o.Name)
 	case s.focus == keys.PagePane && b.page.Entry != nil:
 		place := b.page.Place(m.pictures.Can())
-		if m.work.Tasks.Len() > 0 {
-			place = m.work.Tasks.Progress() + ", " + place
-		}
-		return place
+		return listed(s.last.progress, place)
 	case s.last.progress != "":
 		return s.last.progress
 	case s.list.Spec.All:

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
@@ -25,7 +26,8 @@ type NodeScene struct {
 
 // Scene returns the pane with the lines that a height has room for.
 func (t *Tree) Scene(height int) Scene {
-	s := Scene{Known: t.Snapshot != nil, At: t.At, Total: len(t.Nodes), Unread: t.allUnread()}
+	s := Scene{Known: t.Snapshot != nil, At: t.At, Total: len(t.Nodes),
+		Unread: cmp.Or(t.Snapshot, &Snapshot{}).All.Unread}
 	t.Y = cells.Window(t.Y, t.At, len(t.Nodes), height)
 	s.Top = t.Y
 	line := func(n Node) NodeScene { return NodeScene{n, n.label(t.Printer), t.Closed[n.ID]} }
