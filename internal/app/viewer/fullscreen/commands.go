@@ -63,7 +63,7 @@ func (t *outputBuffer) err(err error) error {
 	}
 }
 
-func (l *changes) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref,
+func (l *disk) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref,
 	error) {
 	t := &outputBuffer{}
 	s := entrystore.New(l.dir, l.clock(), t.streams())
@@ -96,7 +96,7 @@ func (l *changes) Mark(ctx context.Context, refs []lektordir.Ref, set, unset str
 	return moved, t.err(ctx.Err())
 }
 
-func (l *changes) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
+func (l *disk) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
 	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
 	var moved []lektordir.Ref
@@ -116,11 +116,11 @@ func (l *changes) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 // savedDir holds the saved queries, a file each.
 const savedDir = viewDir + "/query"
 
-func (l *feeds) Saved(context.Context) ([]entrystore.Saved, error) {
+func (l *disk) Saved(context.Context) ([]entrystore.Saved, error) {
 	return entrystore.SavedQueries(l.dir.Path())
 }
 
-func (l *changes) Save(_ context.Context, name, text string) error {
+func (l *disk) Save(_ context.Context, name, text string) error {
 	if _, err := l.parse(text); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (l *changes) Save(_ context.Context, name, text string) error {
 }
 
 // write writes a file in a directory below etc/view, which it makes if it is missing.
-func (l *changes) write(dir, name, text string) error {
+func (l *disk) write(dir, name, text string) error {
 	if err := atomicfile.NoLinks(l.dir.Path(), viewDir, dir); err != nil {
 		return err
 	}
@@ -154,18 +154,18 @@ func read(d *lektordir.Dir, name string) (path string, text []byte, err error) {
 	return path, text, err
 }
 
-func (l *access) Look(_ context.Context, typed string) (*cells.Look, error) {
+func (l *disk) Look(_ context.Context, typed string) (*cells.Look, error) {
 	path, text, err := read(l.dir, lookFile)
 	return cells.ParseLook(path, append(text, typed...)), err
 }
 
 // settings returns the settings of the screen that Remember has saved.
-func (l *access) settings() (*values.Values, error) {
+func (l *disk) settings() (*values.Values, error) {
 	_, text, err := read(l.dir, screenFile)
 	return values.Parse(text, '='), err
 }
 
-func (l *changes) Remember(_ context.Context, name, value string) error {
+func (l *disk) Remember(_ context.Context, name, value string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The file is read again, so that two readers lose a setting only if both save at once.
@@ -177,7 +177,7 @@ func (l *changes) Remember(_ context.Context, name, value string) error {
 	return l.write(viewDir, screenFile, string(v.Text()))
 }
 
-func (l *programs) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
+func (l *disk) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
 	t := &outputBuffer{}
 	s := entrystore.New(l.dir, l.clock(), t.streams())
 	r := s.Record(ref)
@@ -197,7 +197,7 @@ func (l *programs) Open(ctx context.Context, ref lektordir.Ref, url string) (str
 	return url, nil
 }
 
-func (l *programs) Command(_ context.Context, ref lektordir.Ref, of page.Program,
+func (l *disk) Command(_ context.Context, ref lektordir.Ref, of page.Program,
 	words []string) (argv, env []string, err error) {
 	s := l.store()
 	r := s.Record(ref)
@@ -230,7 +230,7 @@ const (
 	pictureTime  = 30 * time.Second
 )
 
-func (l *pages) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
+func (l *disk) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
 	config := l.o.Fetch
 	config.Gap, config.Deadline, config.MaxBytes, config.MaxDecoded = 0, pictureTime, pictureBytes, pictureBytes
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
@@ -251,7 +251,7 @@ const fetcherName = "lektor-fetch"
 
 // Fetcher runs lektor-fetch in a session of its own, off the reader's terminal. It is never
 // killed: SIGTERM ends it when the feeds that it is delivering are whole.
-func (l *changes) Fetcher(ctx context.Context, in string, args []string, line func(string)) ([]string, error) {
+func (l *disk) Fetcher(ctx context.Context, in string, args []string, line func(string)) ([]string, error) {
 	path, err := cmdline.Program(fetcherName)
 	if err != nil {
 		return nil, err
@@ -269,13 +269,10 @@ func (l *changes) Fetcher(ctx context.Context, in string, args []string, line fu
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	lines := bufio.NewReader(out)
-	for {
-		text, err := lines.ReadString('\n')
-		if err != nil && text == "" {
-			break
-		}
-		line(strings.TrimSuffix(text, "\n"))
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line(lines.Text())
 	}
 	err = cmd.Wait()
 	var all []string

@@ -23,7 +23,7 @@ const atOnce = 256
 // Learn reads the dates of entries that are not known. If these are many, or most of the entries, it
 // first updates the index, and takes dates from it. It makes an index if there is none and the
 // lektor-dir is large.
-func (l *entries) Learn(ctx context.Context, entries []catalog.Entry,
+func (l *disk) Learn(ctx context.Context, entries []catalog.Entry,
 	progress func(what string, done, total int)) error {
 	dates, missing := l.known(entries)
 	if len(missing) > min(soon, len(entries)/2) {
@@ -42,21 +42,21 @@ func (l *entries) Learn(ctx context.Context, entries []catalog.Entry,
 }
 
 // learnIndexed takes all dates from the index.
-func (l *access) learnIndexed(ctx context.Context) error {
+func (l *disk) learnIndexed(ctx context.Context) error {
 	_, err := l.indexed().Dates(ctx, func(feed, unique string, when time.Time) {
 		l.learn(catalog.IDOf(lektordir.Ref{Feed: feed, Unique: unique}), list.DateOf(when))
 	})
 	return err
 }
 
-func (l *access) learn(id catalog.ID, date list.Date) {
+func (l *disk) learn(id catalog.ID, date list.Date) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dates[id] = date
 }
 
 // known returns the dates of entries, and the indexes of those that are not known.
-func (l *access) known(entries []catalog.Entry) (dates []list.Date, missing []int) {
+func (l *disk) known(entries []catalog.Entry) (dates []list.Date, missing []int) {
 	dates = make([]list.Date, len(entries))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +70,7 @@ func (l *access) known(entries []catalog.Entry) (dates []list.Date, missing []in
 }
 
 // readDates reads the missing dates of entries.
-func (l *access) readDates(ctx context.Context, entries []catalog.Entry, dates []list.Date, missing []int,
+func (l *disk) readDates(ctx context.Context, entries []catalog.Entry, dates []list.Date, missing []int,
 	progress func(done, total int)) error {
 	s, done := l.store(), 0
 	for part := range slices.Chunk(missing, atOnce) {
@@ -87,7 +87,7 @@ func (l *access) readDates(ctx context.Context, entries []catalog.Entry, dates [
 	return nil
 }
 
-func (l *entries) Dates(ctx context.Context, entries []catalog.Entry) (dates []list.Date, whole bool) {
+func (l *disk) Dates(ctx context.Context, entries []catalog.Entry) (dates []list.Date, whole bool) {
 	dates, missing := l.known(entries)
 	if len(missing) <= soon { // Learn reads the dates of more entries later
 		if l.readDates(ctx, entries, dates, missing, func(int, int) {}) == nil {
@@ -108,7 +108,7 @@ const sortBytes = 80
 // SortTexts takes the texts from the index if the list has a tenth of all entries, since the index
 // reports all in the time in which about a tenth of them can be read. Entries that it lacks are
 // read.
-func (l *entries) SortTexts(ctx context.Context, entries []catalog.Entry, by string) []string {
+func (l *disk) SortTexts(ctx context.Context, entries []catalog.Entry, by string) []string {
 	text := func(r *entrystore.Record) string {
 		t := r.OwnTitle()
 		if by == "author" {

@@ -322,7 +322,7 @@ func ParseKeys(name string, text []byte) *keys.Keys { return keys.Parse(name, te
 // RunsCommands reports whether a key runs a command.
 func RunsCommands(k *keys.Keys) bool {
 	for _, b := range k.Bound {
-		for _, c := range b {
+		for _, c := range b.Actions {
 			_, piped := keys.PipeForm(c.Words)
 			if a, _ := actionOf(c.Action); a.words == variadic || a.words == optional && len(piped) > 0 {
 				return true
@@ -345,8 +345,8 @@ func (m *model) help(part.Given) part.Effects {
 				title = m.Trf("only in: %s", pane) + ", " + title
 			}
 			lines := []string{title + ":"}
-			for _, at := range k.Order {
-				b := k.Bound[at]
+			for _, at := range k.Bound {
+				b := at.Actions
 				i := slices.IndexFunc(g.actions, func(a action) bool { return a.name == b[0].Action })
 				if at.Pane == pane && i >= 0 && (m.o.NoFetcher == nil || g.actions[i].needs&fetcher == 0) {
 					lines = append(lines, beside(cells.Plain(at.Keys), cells.Plain(m.helpText(g.actions[i], b)),

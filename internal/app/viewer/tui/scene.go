@@ -158,17 +158,10 @@ func (s *scene) nodeLine() (at cursorAt, known bool) {
 		return at, false
 	}
 	n := f.Cursor
-	at = cursorAt{number: s.Trf("%d of %d", f.At+1, f.Total), line: n.Label}
-	switch {
-	case n.Kind == tree.FolderNode && n.Closed:
-		at.line = s.Trf("closed folder %s", at.line)
-	case n.Kind == tree.FolderNode:
-		at.line = s.Trf("folder %s", at.line)
-	case n.Kind == tree.SavedNode:
-		at.line = s.Trf("saved search %s", at.line)
-	case n.Paused:
-		at.line = s.Trf("paused feed %s", at.line)
-	}
+	at = cursorAt{number: s.Trf("%d of %d", f.At+1, f.Total)}
+	at.line = cmp.Or(map[string]string{"+": s.Trf("closed folder %s", n.Label),
+		"-": s.Trf("folder %s", n.Label), "?": s.Trf("saved search %s", n.Label),
+		"=": s.Trf("paused feed %s", n.Label)}[n.Sign()], n.Label)
 	at.line = listed(at.line, n.Site, n.Err)
 	switch {
 	case n.Flagged > 0:

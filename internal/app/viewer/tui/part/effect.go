@@ -117,7 +117,6 @@ type Lines struct {
 	Text  []string
 	Hint  string // for the last line
 	At, Y int    // the cursor, and the first line on the screen
-	Wrap  bool   // break lines that are wider than the screen, instead of cutting them off
 	// Keys are actions of this menu by their keys; others have the keys of the user.
 	Keys map[string]string
 	Live func() []string // if not nil, it makes the lines anew for each scene

@@ -154,19 +154,9 @@ func compareFeeds(f, g *Feed, o Order) int {
 
 // describe returns the description of an order for the menu.
 func describe(w *texts.Printer, by string) string {
-	switch by {
-	case "date":
-		return w.Tr("newest first")
-	case "flags":
-		return w.Tr("flagged entries first")
-	case "random":
-		return w.Tr("in no order")
-	case "unread":
-		return w.Tr("most unread entries first")
-	case "news":
-		return w.Tr("latest delivery first")
-	}
-	return w.Tr("from A to Z")
+	return cmp.Or(map[string]string{"date": w.Tr("newest first"), "flags": w.Tr("flagged entries first"),
+		"random": w.Tr("in no order"), "unread": w.Tr("most unread entries first"),
+		"news": w.Tr("latest delivery first")}[by], w.Tr("from A to Z"))
 }
 
 // usual returns an order by its name in its usual direction.

@@ -40,6 +40,21 @@ func (t *Tree) Scene(height int) Scene {
 	return s
 }
 
+// Sign returns the character before the label of the node.
+func (n NodeScene) Sign() string {
+	switch {
+	case n.Kind == FolderNode && n.Closed:
+		return "+"
+	case n.Kind == FolderNode:
+		return "-"
+	case n.Kind == SavedNode:
+		return "?"
+	case n.Paused:
+		return "="
+	}
+	return " "
+}
+
 // Text returns the label of the node with the number of its entries.
 func (n NodeScene) Text(width int) string {
 	count := ""

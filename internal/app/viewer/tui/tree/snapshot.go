@@ -3,7 +3,6 @@ package tree
 import (
 	"cmp"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -51,7 +50,7 @@ func newFeed(f *catalog.Feed) *Feed {
 	if a := f.About; a != nil && a.Err == nil {
 		next.Title, next.Folders, next.Paused, next.id = a.Title(), a.Folders, a.Paused, a.ID
 	}
-	next.Place, next.above = natural(query.Fold(next.Title)), entrystore.FoldersAbove(next.Folders)
+	next.Place, next.above = natural(query.Fold(cells.Plain(next.Title))), entrystore.FoldersAbove(next.Folders)
 	for _, name := range next.Folders {
 		if path := entrystore.FolderPath(name); len(path) > 0 && !slices.Contains(next.In, path[len(path)-1].Key) {
 			next.In = append(next.In, path[len(path)-1].Key)
@@ -153,26 +152,14 @@ func NewSnapshot(names *catalog.Snapshot, saved []entrystore.Saved) *Snapshot {
 	return s
 }
 
-// setSites sets Site of feeds with equal titles: the host of the id, or the id without its scheme
-// if the hosts are equal too.
+// setSites sets Site of feeds with equal titles.
 func (s *Snapshot) setSites() {
-	type named struct{ title, host string }
-	names, uses := make(map[*Feed]named, len(s.Feeds)), map[named]int{}
+	titles := map[string]int{}
 	for _, f := range s.Feeds {
-		n := named{title: query.Fold(cells.Plain(f.Title))}
-		uses[n]++
-		if u, err := url.Parse(f.id); err == nil && u.Host != "" {
-			n.host = u.Host
-			uses[n]++
-		}
-		names[f] = n
+		titles[f.Place]++
 	}
-	for f, n := range names {
-		switch {
-		case uses[named{title: n.title}] == 1:
-		case n.host != "" && uses[n] == 1:
-			f.Site = n.host
-		default:
+	for _, f := range s.Feeds {
+		if titles[f.Place] > 1 {
 			public := feedurl.Public(f.id)
 			_, rest, _ := strings.Cut(public, "://")
 			f.Site = cmp.Or(rest, public)

@@ -172,7 +172,7 @@ func (ds *Downloads) Show(part.Given) part.Effects {
 		return ds.Say("there are no downloads")
 	}
 	return part.Effects{part.Menu{Lines: &part.Lines{
-		Title: ds.Tr("downloads"), Hint: ds.Trf("%s plays, d cancels or removes", ds.KeyOf("open")), Wrap: true,
+		Title: ds.Tr("downloads"), Hint: ds.Trf("%s plays, d cancels or removes", ds.KeyOf("open")),
 		Keys: map[string]string{"d": "trash"},
 		Live: func() (lines []string) {
 			for _, d := range ds.List {
