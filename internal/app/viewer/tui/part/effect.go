@@ -51,10 +51,10 @@ type (
 	}
 	// Remember sets a setting of the screen: at once, and on the disk in the order of the keys.
 	Remember struct{ Name, Value string }
-	// Rescan reads feeds that the user has changed. All stands for any feed.
+	// Rescan reads feeds that have changed, by their hashes; "" stands for any. Moved has new names of their entries.
 	Rescan struct {
 		Feeds map[string]bool
-		All   bool
+		Moved []lektordir.Ref
 	}
 	// Do does an action.
 	Do struct{ keys.Call }
@@ -65,7 +65,10 @@ type (
 		Ready       func(text string) bool    // reports whether the text needs no Enter; nil if it always does
 		Typing      func(text string) Effects // called after each change of the text; may be nil
 		Cancel      func() Effects            // called for Esc; may be nil
-		Completes   Words                     // the words that complete the line
+		// Words returns lines that the line may become; it may be nil.
+		Words func(line string) []string
+		// Commands, if it is not nil, completes the line too, in another goroutine. <up> then shows the lines before.
+		Commands func(line string) []cmdline.Candidate
 		// Late is set if the question comes from the background. It is dropped if the user is typing another answer.
 		Late bool
 	}
@@ -91,8 +94,6 @@ type (
 		Wait bool
 		Then func(err error) Effects // if nil, an error is shown
 	}
-	// Moved has the new names of entries whose flags have changed.
-	Moved struct{ Refs []lektordir.Ref }
 	// Download saves enclosures of an entry below a directory, "" for the remembered one.
 	Download struct {
 		Ref  lektordir.Ref
@@ -106,22 +107,8 @@ type (
 	}
 	// SaveQuery saves a query under a name.
 	SaveQuery struct{ Name, Query string }
-	// Fetch fetches feeds.
-	Fetch struct{ Feeds []string }
-	// Keep keeps messages to be shown again.
-	Keep struct{ Messages []string }
 	// Quit ends the reader.
 	Quit struct{}
-)
-
-// Words are the words that complete a line that the user types.
-type Words uint8
-
-// The words.
-const (
-	NoWords  Words = iota
-	Folders        // names of folders with bars between them
-	Commands       // actions and commands; <up> shows the lines before
 )
 
 // Lines are the lines of a menu, a list over the whole screen, for example the keys or the links of an entry.
@@ -130,7 +117,6 @@ type Lines struct {
 	Text  []string
 	Hint  string // for the last line
 	At, Y int    // the cursor, and the first line on the screen
-	Wrap  bool   // break lines that are wider than the screen, instead of cutting them off
 	// Keys are actions of this menu by their keys; others have the keys of the user.
 	Keys map[string]string
 	Live func() []string // if not nil, it makes the lines anew for each scene

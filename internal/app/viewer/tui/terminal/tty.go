@@ -42,9 +42,6 @@ func New(out *os.File, plain bool) *Terminal {
 
 // winsize returns the size of the terminal; ok is false if it is unknown.
 func (t *Terminal) winsize() (ws *unix.Winsize, ok bool) {
-	if t.out == nil {
-		return nil, false
-	}
 	ws, err := unix.IoctlGetWinsize(int(t.out.Fd()), unix.TIOCGWINSZ)
 	return ws, err == nil && ws.Col > 0 && ws.Row > 0
 }
@@ -71,14 +68,12 @@ func (t *Terminal) Size() tea.WindowSizeMsg {
 func (t *Terminal) HeedSignals(ctx, inner context.Context, p *tea.Program) (leave func()) {
 	inner, cancel := context.WithCancel(inner)
 	var both sync.WaitGroup
-	signal.Notify(t.Signals, syscall.SIGINT, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(t.Signals, syscall.SIGHUP)
+	for s, c := range map[os.Signal]chan os.Signal{syscall.SIGINT: t.Signals, syscall.SIGTERM: t.Signals,
+		syscall.SIGHUP: t.Signals, syscall.SIGTSTP: t.stops, syscall.SIGWINCH: t.resizes} {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
 	}
-	if !signal.Ignored(syscall.SIGTSTP) {
-		signal.Notify(t.stops, syscall.SIGTSTP)
-	}
-	signal.Notify(t.resizes, syscall.SIGWINCH)
 	// Send blocks while a command has the terminal, so awaitEnd needs its own goroutine.
 	both.Go(func() {
 		for {

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
@@ -25,7 +26,8 @@ type NodeScene struct {
 
 // Scene returns the pane with the lines that a height has room for.
 func (t *Tree) Scene(height int) Scene {
-	s := Scene{Known: t.Snapshot != nil, At: t.At, Total: len(t.Nodes), Unread: t.allUnread()}
+	s := Scene{Known: t.Snapshot != nil, At: t.At, Total: len(t.Nodes),
+		Unread: cmp.Or(t.Snapshot, &Snapshot{}).All.Unread}
 	t.Y = cells.Window(t.Y, t.At, len(t.Nodes), height)
 	s.Top = t.Y
 	line := func(n Node) NodeScene { return NodeScene{n, n.label(t.Printer), t.Closed[n.ID]} }
@@ -36,6 +38,21 @@ func (t *Tree) Scene(height int) Scene {
 		s.Cursor = line(t.Nodes[max(0, t.At)])
 	}
 	return s
+}
+
+// Sign returns the character before the label of the node.
+func (n NodeScene) Sign() string {
+	switch {
+	case n.Kind == FolderNode && n.Closed:
+		return "+"
+	case n.Kind == FolderNode:
+		return "-"
+	case n.Kind == SavedNode:
+		return "?"
+	case n.Paused:
+		return "="
+	}
+	return " "
 }
 
 // Text returns the label of the node with the number of its entries.

@@ -1,6 +1,8 @@
 package work
 
 import (
+	"sync/atomic"
+
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
@@ -8,9 +10,12 @@ import (
 
 // run is work in a goroutine, whether or not the loop of the screen runs.
 type run struct {
-	ended chan struct{} // closed at the end
-	msg   tea.Msg       // at the end: a [part.Then], or a defect
-	err   error         // at the end
+	label  string        // its name in the user's language; "" if it is a change
+	total  int           // number of entries that it marks
+	marked atomic.Int64  // number of entries that it has marked
+	ended  chan struct{} // closed at the end
+	msg    tea.Msg       // at the end: a [part.Then], or a defect
+	err    error         // at the end
 }
 
 // begin begins work, whose message at the end is then.

@@ -79,7 +79,7 @@ func (w *Work) askFolders(url string) part.Effects {
 	if url = strings.TrimSpace(url); url == "" {
 		return nil
 	}
-	return part.Effects{part.Ask{Label: "folders, with | between them: ", Completes: part.Folders,
+	return part.Effects{part.Ask{Label: "folders, with | between them: ", Words: w.o.Folders,
 		Then: func(text string) part.Effects {
 			args := []string{"add", "--progress"}
 			for _, folder := range splitWords(text) {
@@ -102,7 +102,7 @@ func (w *Work) subscribe(url string, args []string) part.Effects {
 			return "", err
 		},
 		Then: func(err error) part.Effects {
-			e := part.Effects{part.Rescan{All: true}}
+			e := part.Effects{part.Rescan{Feeds: map[string]bool{"": true}}}
 			if feeds := after("feed", lines); err != nil && len(feeds) > 0 {
 				return append(e, w.choose(feeds, args)...)
 			}
@@ -200,7 +200,7 @@ func (f *feedMenu) show() part.Effects {
 		ask := part.Ask{Label: s.label, Text: f.text(s.key),
 			Then: func(text string) part.Effects { return f.set(s.key, text) }}
 		if s.key == "categories" {
-			ask.Completes = part.Folders
+			ask.Words = f.o.Folders
 		}
 		return part.Effects{ask}
 	})
@@ -245,7 +245,7 @@ func saying(done string) func([]string) part.Effects {
 func (w *Work) EditFeeds(part.Given) part.Effects {
 	cmd := exec.Command(w.o.Fetcher, "--dir", w.o.Dir, "edit")
 	return part.Effects{part.Exec{Cmd: cmd, Name: "lektor-fetch edit", Wait: true, Then: func(err error) part.Effects {
-		e := part.Effects{part.Rescan{All: true}}
+		e := part.Effects{part.Rescan{Feeds: map[string]bool{"": true}}}
 		if err != nil {
 			e = append(e, w.Say("lektor-fetch edit: %v", err)...)
 		}
