@@ -319,26 +319,23 @@ func (s *itemSet) named(names []string, all bool) ([]*feedsync.Item, error) {
 	if all {
 		return items, nil
 	}
+	slices.SortFunc(items, func(a, b *feedsync.Item) int { return strings.Compare(a.ID, b.ID) })
 	var out []*feedsync.Item
 	for _, name := range names {
-		var found []*feedsync.Item
-		for _, it := range items {
-			if it.ID == name {
-				found = []*feedsync.Item{it}
-				break
-			}
-			if strings.HasPrefix(it.ID, name) {
-				found = append(found, it)
-			}
+		i, exact := slices.BinarySearchFunc(items, name,
+			func(it *feedsync.Item, name string) int { return strings.Compare(it.ID, name) })
+		found := 0
+		for i+found < len(items) && strings.HasPrefix(items[i+found].ID, name) {
+			found++
 		}
 		switch {
-		case len(found) == 0, name == "":
+		case found == 0, name == "":
 			return nil, cmdline.Hint(fmt.Errorf("no item %s is in conflict", name),
 				"to list the conflicts: lektor-share conflicts")
-		case len(found) > 1:
-			return nil, fmt.Errorf("%d items in conflict begin with %s", len(found), name)
+		case found > 1 && !exact:
+			return nil, fmt.Errorf("%d items in conflict begin with %s", found, name)
 		}
-		out = append(out, found[0])
+		out = append(out, items[i])
 	}
 	return out, nil
 }
