@@ -548,7 +548,6 @@ func TestChanged(t *testing.T) {
 
 // TestSize: an entry takes at most 60 bytes.
 func TestSize(t *testing.T) {
-	f := &Feed{Hash: "x", hosts: &hosts{}}
 	var s Snapshot
 	const feeds, each = 100, 100
 	total := 0
@@ -558,7 +557,7 @@ func TestSize(t *testing.T) {
 		for i := range each {
 			refs = append(refs, lektordir.Ref{Feed: hash, Unique: testdir.Unique(1700000000+int64(i*feeds+n), i+1)})
 		}
-		f = (&Feed{Hash: hash, number: uint32(n), hosts: f.hosts}).with(refs)
+		f := (&Feed{Hash: hash, number: uint32(n)}).with(refs)
 		s = *s.with([]*Feed{f}, delivered)
 		if len(f.kept) > 0 {
 			t.Fatalf("%v are kept as they are", f.kept)
