@@ -234,6 +234,7 @@ func (l *Listener) Run(ctx context.Context) error {
 	defer l.batches.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	check := l.now().Add(checkEvery)
 	if err := l.scan(); err != nil {
 		return err
 	}
@@ -242,7 +243,6 @@ func (l *Listener) Run(ctx context.Context) error {
 	}
 	l.heard = lastHeard(l.dir)
 	l.listening()
-	check := l.now().Add(checkEvery)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

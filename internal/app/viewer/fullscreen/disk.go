@@ -52,7 +52,8 @@ func newDisk(o Options, v *session.Session) *disk {
 	if v.Dir.Shared() {
 		every = farPoll
 	}
-	l := &disk{o: o, dir: v.Dir, clock: v.Clock, dates: map[catalog.ID]list.Date{}, broken: make(chan *workers.Panic, 1)}
+	l := &disk{o: o, dir: v.Dir, clock: v.Clock, dates: map[catalog.ID]list.Date{},
+		broken: make(chan *workers.Panic, 1)}
 	l.names = catalog.Open(v.Dir, catalog.Options{Poll: every, Also: []string{savedDir},
 		Broken: func(p *workers.Panic) {
 			select {
