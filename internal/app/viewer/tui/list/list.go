@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -365,7 +366,7 @@ func (l *List) take(items []*Item) {
 	if !stays {
 		return
 	}
-	if i := find(l.Items, l.At, on); i >= 0 {
+	if i := slices.IndexFunc(l.Items, func(it *Item) bool { return it.Same(on) }); i >= 0 {
 		// At the top new entries should become visible, so the entry may move down the screen.
 		if l.Y > 0 || i >= lines {
 			l.Y += i - l.At
@@ -379,20 +380,6 @@ func (l *List) takeProvisional(items []*Item) {
 	top := l.CursorToTop && l.Spec.Order != tree.ByDate
 	l.take(items)
 	l.CursorToTop = top
-}
-
-// find returns the index of an entry in a list, or -1. It searches from near outwards, because
-// an entry rarely moves far.
-func find(items []*Item, near int, entry catalog.Entry) int {
-	near = max(0, min(near, len(items)-1))
-	for by := range len(items) {
-		for _, i := range [...]int{near - by, near + by} {
-			if i >= 0 && i < len(items) && items[i].Same(entry) {
-				return i
-			}
-		}
-	}
-	return -1
 }
 
 // maxTitles is the number of titles above which all are dropped.

@@ -130,15 +130,14 @@ type Lines struct {
 	Choose func(c keys.Call, at int) (e Effects, ok bool)
 }
 
-// OnOpen returns the function Choose of a menu that open closes. Then do is called with the line of the
-// cursor.
-func OnOpen(do func(at int) Effects) func(keys.Call, int) (Effects, bool) {
-	return func(c keys.Call, at int) (Effects, bool) {
+// Choice returns a menu of lines that open closes. Then do is called with the line of the cursor.
+func Choice(title, hint string, lines []string, do func(at int) Effects) *Lines {
+	return &Lines{Title: title, Hint: hint, Text: lines, Choose: func(c keys.Call, at int) (Effects, bool) {
 		if c.Action != "open" {
 			return nil, false
 		}
 		return append(Effects{Menu{}}, do(at)...), true
-	}
+	}}
 }
 
 // Given is an action with what the parent has resolved for it.

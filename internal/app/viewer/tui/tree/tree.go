@@ -221,15 +221,15 @@ func (t *Tree) Menu(title string, kind Kind, list func(of ID) part.Effects) part
 	if len(found) == 0 {
 		return t.Say("%s: there are none", t.Tr(title))
 	}
-	n := &part.Lines{Title: title, Hint: t.Trf("%s lists the entries, other keys close the menu", t.KeyOf("open"))}
+	var lines []string
 	for _, node := range found {
-		n.Text = append(n.Text, strings.Repeat("  ", node.Depth)+cells.Plain(node.label(t.Printer)))
+		lines = append(lines, strings.Repeat("  ", node.Depth)+cells.Plain(node.label(t.Printer)))
 	}
-	n.Choose = part.OnOpen(func(at int) part.Effects {
+	hint := t.Trf("%s lists the entries, other keys close the menu", t.KeyOf("open"))
+	return part.Effects{part.Menu{Lines: part.Choice(title, hint, lines, func(at int) part.Effects {
 		t.reveal(found[at].ID)
 		return list(found[at].ID)
-	})
-	return part.Effects{part.Menu{Lines: n}}
+	})}}
 }
 
 // Remember sets a setting of a node, and remembers it.

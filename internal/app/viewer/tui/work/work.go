@@ -67,7 +67,14 @@ func New(env *Env, o Options) *Work {
 
 // TakeBack takes back the last command, or the last change of a subscription if that was later.
 func (w *Work) TakeBack(part.Given) part.Effects {
-	w.Undo(w.Tasks.Of(addTask))
+	begun := w.Tasks.Of(addTask)
+	w.Add(func() (Result, error) {
+		for _, t := range begun {
+			<-t.ended
+		}
+		message, moved, err := w.Disk.Undo(w.Ctx)
+		return Result{message, moved, len(moved) == 0}, err
+	}, nil)
 	return nil
 }
 
