@@ -104,15 +104,8 @@ type (
 		URLs []string
 		Dir  string
 	}
-	// Play plays a file that belongs to an entry.
-	Play struct {
-		Ref  lektordir.Ref
-		Path string
-	}
 	// SaveQuery saves a query under a name.
 	SaveQuery struct{ Name, Query string }
-	// Quit ends the reader.
-	Quit struct{}
 )
 
 // Lines are the lines of a menu, a list over the whole screen, for example the keys or the links of an entry.

@@ -56,6 +56,8 @@ type Options struct {
 	Fetcher, Dir string
 	// Folders returns the lines of folders that a line may become.
 	Folders func(line string) []string
+	// Play plays a file that belongs to an entry.
+	Play func(ref lektordir.Ref, path string) part.Effects
 }
 
 // New returns work of which nothing has begun.
