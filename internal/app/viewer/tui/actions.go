@@ -185,7 +185,7 @@ func (m *model) screenActions() []group {
 				chooseNode("the saved queries", tree.SavedNode)},
 		}},
 		{title: "feeds", actions: []action{
-			{"fetch", 0, "fetch this feed", "lektor-fetch update FEED", fetcher | aFeed, fetching.Feed},
+			{"fetch", 0, "fetch this feed", "lektor-fetch update FEED", fetcher | aFeed, m.fetchFeed},
 			{"fetch-folder", 0, "fetch the feeds of this folder", "lektor-fetch update FEED...", fetcher | current,
 				m.fetchFolder},
 			{"fetch-all", 0, "fetch all feeds", "lektor-fetch update -a", fetcher, fetching.All},

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
@@ -82,7 +83,22 @@ func (m *model) fetchFolder(part.Given) part.Effects {
 	if feeds == nil {
 		return m.Say("all feeds of the folder are paused")
 	}
-	return m.work.Fetching.Feeds(feeds)
+	return m.fetch(feeds)
+}
+
+// fetchFeed fetches the chosen feed.
+func (m *model) fetchFeed(g part.Given) part.Effects { return m.fetch([]string{g.Feed}) }
+
+// fetch fetches those feeds that have a subscription.
+func (m *model) fetch(hashes []string) part.Effects {
+	hashes = slices.DeleteFunc(hashes, func(hash string) bool {
+		f := m.browser.tree.Snapshot.Feeds[hash]
+		return f == nil || !f.Subscribed
+	})
+	if len(hashes) == 0 {
+		return m.Say("you are subscribed to none of these feeds")
+	}
+	return m.work.Fetching.Feeds(hashes)
 }
 
 // move moves the cursor by n lines, or scrolls the text if the focus is on it.

@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // model is the parent of the parts: it routes keys and effects to them. Only the UI goroutine uses it, and that
@@ -61,7 +62,8 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 func (m *model) connect(d Disk) {
 	o, b := m.o, &m.browser
 	m.work = work.New(&work.Env{Env: m.Env, Disk: d},
-		work.Options{Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name, Folders: m.line.folderLines})
+		work.Options{Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name, Folders: m.line.folderLines,
+			Play: func(ref lektordir.Ref, path string) part.Effects { return b.page.Programs.Play(ref, path, true) }})
 	b.Env, b.marks, b.advance = m.Env, &m.work.Queue, o.Advance
 	b.layout = layout{screen: o.Screen, textMost: o.Width, single: o.Plain, reading: b.page.Open}
 	b.tree = tree.Tree{Env: m.Env, Disk: d, Marks: b.marks, Settings: tree.Settings{Values: o.Screen, Seed: o.Random(),
@@ -202,12 +204,8 @@ func (m *model) carryOut(e any) tea.Cmd {
 		return m.apply(m.work.Task(e))
 	case part.Download:
 		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.Title(part.KeyOf(e.Ref)), e.URLs[0])))
-	case part.Play:
-		return m.apply(b.page.Programs.Play(e.Ref, e.Path, true))
 	case part.Exec:
 		return m.run(e)
-	case part.Quit:
-		return tea.Quit
 	default:
 		return m.show(e)
 	}
@@ -265,7 +263,7 @@ func (m *model) key(k tea.KeyPressMsg) part.Effects {
 	}
 	switch {
 	case name == "<C-c>":
-		return part.Effects{part.Quit{}} // always: users try ^C in a program that they do not know
+		return part.Effects{part.Run(tea.Quit)} // always: users try ^C in a program that they do not know
 	case p.Line != nil:
 		return p.Type(name, k.Text)
 	case action == "command" && (p.Open() || m.pictures.On || p.IsQuiet()):
@@ -387,7 +385,7 @@ func (m *model) quit(g part.Given) part.Effects {
 
 // end ends the reader. If downloads are incomplete, it asks.
 func (m *model) end(part.Given) part.Effects {
-	quit := part.Effects{part.Quit{}}
+	quit := part.Effects{part.Run(tea.Quit)}
 	if n := m.work.Downloads.Incomplete(); n > 0 {
 		return part.Effects{part.Confirm{Text: m.Trf("%d downloads are not complete; end anyway?", n),
 			Yes: func() part.Effects { return quit }}}

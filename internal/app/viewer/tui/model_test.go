@@ -49,6 +49,8 @@ type memory struct {
 	// screen holds the remembered settings; nil drops them.
 	screen *values.Values
 	names  names
+	// unsubscribed is set if the subscription of the feed f has ended.
+	unsubscribed atomic.Bool
 }
 
 // feeder is a disk that has feeds and entries.
@@ -77,7 +79,7 @@ func (n *names) now(ctx context.Context, d feeder) (*catalog.Snapshot, error) {
 	defer n.mu.Unlock()
 	abouts := map[string]*subscriptions.About{}
 	for _, f := range feeds {
-		abouts[f.Hash] = &subscriptions.About{Feed: &lektordir.Feed{Hash: f.Hash, Name: f.Title}, Folders: f.Folders, Paused: f.Paused}
+		abouts[f.Hash] = &subscriptions.About{Feed: &lektordir.Feed{Hash: f.Hash, Name: f.Title}, Folders: f.Folders, Paused: f.Paused, Subscribed: f.Subscribed}
 		if _, ok := lists[f.Hash]; !ok {
 			lists[f.Hash] = nil
 		}
@@ -126,7 +128,7 @@ func (d *memory) wait(ctx context.Context) {
 
 func (d *memory) Feeds(ctx context.Context) ([]tree.Feed, error) {
 	d.wait(ctx)
-	return []tree.Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
+	return []tree.Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}, Subscribed: !d.unsubscribed.Load()}, {Hash: "g", Title: "Empty"}}, nil
 }
 
 func (d *memory) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {

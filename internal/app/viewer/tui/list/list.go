@@ -2,8 +2,10 @@
 package list
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -364,7 +366,7 @@ func (l *List) take(items []*Item) {
 	if !stays {
 		return
 	}
-	if i := find(l.Items, l.At, on); i >= 0 {
+	if i := slices.IndexFunc(l.Items, func(it *Item) bool { return it.Same(on) }); i >= 0 {
 		// At the top new entries should become visible, so the entry may move down the screen.
 		if l.Y > 0 || i >= lines {
 			l.Y += i - l.At
@@ -378,20 +380,6 @@ func (l *List) takeProvisional(items []*Item) {
 	top := l.CursorToTop && l.Spec.Order != tree.ByDate
 	l.take(items)
 	l.CursorToTop = top
-}
-
-// find returns the index of an entry in a list, or -1. It searches from near outwards, because
-// an entry rarely moves far.
-func find(items []*Item, near int, entry catalog.Entry) int {
-	near = max(0, min(near, len(items)-1))
-	for by := range len(items) {
-		for _, i := range [...]int{near - by, near + by} {
-			if i >= 0 && i < len(items) && items[i].Same(entry) {
-				return i
-			}
-		}
-	}
-	return -1
 }
 
 // maxTitles is the number of titles above which all are dropped.
@@ -438,4 +426,60 @@ func (l *List) Title(k part.Key) string {
 // SortMenu shows a menu of the orders of entries.
 func (l *List) SortMenu(reversed bool) part.Effects {
 	return tree.OrderMenu(l.Printer, l.Tr("sort the list by"), tree.EntryOrders, l.Spec.Order, reversed, l.Sort)
+}
+
+// Scene is the second pane.
+type Scene struct {
+	Spec              Spec
+	Name              string
+	Err               string
+	Empty             string // the message if there are no entries
+	Complete, Partial bool
+	At, Top, Total    int
+	Count             int // of all entries, or of the unread ones before all are listed; 0 if it is unknown
+	Entries           []EntryScene
+}
+
+// EntryScene is a line of the second pane.
+type EntryScene struct {
+	Ref         lektordir.Ref
+	Date, Title string
+	Feed        string // "" in the list of one feed
+	Known       bool   // the title is
+}
+
+// Scene returns the pane with the lines that a height has room for.
+func (l *List) Scene(height int, date func(time.Time) string) Scene {
+	s := Scene{Spec: l.Spec, Name: l.Tree.Name(l.Spec.Of), Complete: l.Complete, At: l.At, Total: len(l.Items)}
+	snapshot := cmp.Or(l.Tree.Snapshot, &tree.Snapshot{})
+	if s.Partial, s.Count = snapshot.Partial, s.Total; snapshot.Uncounted {
+		s.Count = 0
+	} else if s.Partial {
+		s.Count = snapshot.All.Unread
+	}
+	if l.err != nil {
+		s.Err = l.err.Error()
+	}
+	switch {
+	case l.Spec.Query != "":
+		s.Empty = l.Tr("nothing matches")
+	case l.Spec.IncludesRead():
+		s.Empty = l.Tr("no entries")
+	default:
+		s.Empty = l.Trf("nothing unread: %s shows read entries", l.KeyOf("all"))
+	}
+	l.Y = cells.Window(l.Y, l.At, len(l.Items), height)
+	s.Top = l.Y
+	for _, it := range l.Items[l.Y:min(len(l.Items), l.Y+height)] {
+		ref, title := l.Marks.Now(it.Ref()), l.Titles[it.ID()]
+		e := EntryScene{Ref: ref, Date: date(it.date.Time()), Title: "…", Known: title != nil}
+		if title != nil {
+			e.Title = *title
+		}
+		if f := snapshot.Feeds[ref.Feed]; f != nil && l.Spec.Of.Kind != tree.FeedNode {
+			e.Feed = f.Title
+		}
+		s.Entries = append(s.Entries, e)
+	}
+	return s
 }

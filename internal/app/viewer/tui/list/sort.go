@@ -3,9 +3,8 @@ package list
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
+	"fmt"
 	"hash/fnv"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -229,6 +228,6 @@ func (w *Work) texts(ctx context.Context, entries []catalog.Entry) []string {
 // chance returns a random text for an entry, always the same with the same seed.
 func chance(r lektordir.Ref, seed uint64) string {
 	h := fnv.New64a()
-	h.Write([]byte(r.Feed + "/" + r.Unique))
-	return string(binary.BigEndian.AppendUint64(nil, rand.NewPCG(seed, h.Sum64()).Uint64()))
+	fmt.Fprint(h, r.Feed, "/", r.Unique, " ", seed) // the seed is last, as the last bytes are mixed least
+	return string(h.Sum(nil))
 }

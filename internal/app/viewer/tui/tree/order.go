@@ -177,12 +177,11 @@ func SortedBy(w *texts.Printer, o Order) string {
 // chosen. The others are reversed if the argument is set.
 func OrderMenu(w *texts.Printer, title string, kinds []string, now Order, reversed bool,
 	sort func(Order) part.Effects) part.Effects {
-	n := &part.Lines{Title: title, Hint: "the present order is reversed if you choose it again",
-		At: max(0, slices.Index(kinds, now.By))}
+	var lines []string
 	for _, by := range kinds {
-		n.Text = append(n.Text, termsafe.Pad(by, 8)+" "+describe(w, by))
+		lines = append(lines, termsafe.Pad(by, 8)+" "+describe(w, by))
 	}
-	n.Choose = part.OnOpen(func(at int) part.Effects {
+	n := part.Choice(title, "the present order is reversed if you choose it again", lines, func(at int) part.Effects {
 		o := usual(kinds[at])
 		switch {
 		case reversed:
@@ -192,5 +191,6 @@ func OrderMenu(w *texts.Printer, title string, kinds []string, now Order, revers
 		}
 		return sort(o)
 	})
+	n.At = max(0, slices.Index(kinds, now.By))
 	return part.Effects{part.Menu{Lines: n}}
 }

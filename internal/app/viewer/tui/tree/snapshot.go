@@ -35,7 +35,9 @@ type Feed struct {
 	Folders []string // paths of names with '/' between them
 	In      []string // their folded paths; only "" if there are none
 	Paused  bool
-	Place   string // folded title, to sort by, see natural
+	// Subscribed is true if a fetcher fetches the feed.
+	Subscribed bool
+	Place      string // folded title, to sort by, see natural
 	entrystore.Tally
 
 	id    string
@@ -48,7 +50,8 @@ func newFeed(f *catalog.Feed) *Feed {
 	next := &Feed{Hash: f.Hash, Title: f.Hash, names: f,
 		Tally: entrystore.Tally{All: f.Shown, Unread: f.Unread, Flagged: f.Flagged}}
 	if a := f.About; a != nil && a.Err == nil {
-		next.Title, next.Folders, next.Paused, next.id = a.Title(), a.Folders, a.Paused, a.ID
+		next.Title, next.Folders, next.id = a.Title(), a.Folders, a.ID
+		next.Paused, next.Subscribed = a.Paused, a.Subscribed
 	}
 	next.Place, next.above = natural(query.Fold(cells.Plain(next.Title))), entrystore.FoldersAbove(next.Folders)
 	for _, name := range next.Folders {

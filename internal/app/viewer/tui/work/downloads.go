@@ -209,7 +209,7 @@ func (ds *Downloads) choose(c keys.Call, at int) (e part.Effects, ok bool) {
 func (ds *Downloads) play(d *Download) part.Effects {
 	switch d.State {
 	case Saved:
-		return part.Effects{part.Play{Ref: d.ref, Path: d.path}}
+		return ds.o.Play(d.ref, d.path)
 	case Failed, Cancelled:
 		d.State = Waits
 		return ds.begin()

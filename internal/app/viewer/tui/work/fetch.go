@@ -44,11 +44,10 @@ func (s *Fetching) Start() part.Effects {
 	return s.wind(firstFetch)
 }
 
-// Feed fetches the chosen feed.
-func (s *Fetching) Feed(g part.Given) part.Effects { return s.Feeds([]string{g.Feed}) }
-
 // Feeds fetches feeds.
-func (s *Fetching) Feeds(hashes []string) part.Effects { return s.begin(&fetch{feeds: hashes}) }
+func (s *Fetching) Feeds(hashes []string) part.Effects {
+	return s.begin(&fetch{args: []string{"-"}, in: strings.Join(hashes, "\n") + "\n"})
+}
 
 // All fetches all feeds.
 func (s *Fetching) All(part.Given) part.Effects { return s.begin(&fetch{args: []string{"-a"}}) }
@@ -90,9 +89,9 @@ func (s *Fetching) wind(d time.Duration) part.Effects {
 
 // fetch is a run of lektor-fetch update.
 type fetch struct {
-	feeds []string // hashes; nil if args select the feeds
 	args  []string
-	timed bool // begun by the timer
+	in    string // hashes of feeds
+	timed bool   // begun by the timer
 
 	steps    int // number of lines of progress
 	summary  string
@@ -111,22 +110,10 @@ func (s *Fetching) begin(f *fetch) part.Effects {
 		Then: func(err error) part.Effects { return s.ended(f, err) }}}
 }
 
-// run runs lektor-fetch. It leaves out feeds without a subscription.
+// run runs lektor-fetch.
 func (f *fetch) run(ctx context.Context, d Disk, progress func(string)) (err error) {
-	if f.feeds != nil {
-		subscribed := map[string]bool{}
-		f.messages, err = d.Fetcher(ctx, "", []string{"ls", "-o", "hash"},
-			func(hash string) { subscribed[hash] = true })
-		f.feeds = slices.DeleteFunc(f.feeds, func(hash string) bool { return !subscribed[hash] })
-		if err != nil || len(f.feeds) == 0 {
-			return err
-		}
-	}
-	args, in := append([]string{"update", "--progress"}, f.args...), ""
-	if len(f.feeds) > 0 {
-		args, in = append(args, "-"), strings.Join(f.feeds, "\n")+"\n"
-	}
-	f.messages, err = d.Fetcher(ctx, in, args, func(line string) {
+	args := append([]string{"update", "--progress"}, f.args...)
+	f.messages, err = d.Fetcher(ctx, f.in, args, func(line string) {
 		what, rest, _ := strings.Cut(line, "\t")
 		done, total, _ := strings.Cut(rest, "\t")
 		switch {
@@ -160,8 +147,6 @@ func (s *Fetching) ended(f *fetch, err error) part.Effects {
 	case len(f.messages) > 0:
 		text := strings.TrimPrefix(cells.Plain(f.summary)+"; "+cells.Plain(f.messages[0]), "; ")
 		e = append(e, part.Say{Text: s.Trf("%s (%s: all messages)", text, s.KeyOf("messages")), Bad: err != nil})
-	case f.feeds != nil && len(f.feeds) == 0:
-		e = append(e, s.Say("you are subscribed to none of these feeds")...)
 	case !f.timed || f.steps > 0:
 		e = append(e, part.Say{Text: cells.Plain(f.summary)})
 	}

@@ -99,17 +99,6 @@ func (q *Queue) Flags(e part.Change) *Change {
 	return c
 }
 
-// Undo adds the change that takes back the last command, after tasks that were begun.
-func (q *Queue) Undo(begun []*Task) {
-	q.Add(func() (Result, error) {
-		for _, t := range begun {
-			<-t.ended
-		}
-		message, moved, err := q.Env.Disk.Undo(q.Env.Ctx)
-		return Result{message, moved, len(moved) == 0}, err
-	}, nil)
-}
-
 // Save adds the change that saves a query under a name.
 func (q *Queue) Save(name, query string) {
 	q.Add(func() (Result, error) { return Result{Everything: true}, q.Env.Disk.Save(q.Env.Ctx, name, query) },

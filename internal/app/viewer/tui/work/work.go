@@ -56,6 +56,8 @@ type Options struct {
 	Fetcher, Dir string
 	// Folders returns the lines of folders that a line may become.
 	Folders func(line string) []string
+	// Play plays a file that belongs to an entry.
+	Play func(ref lektordir.Ref, path string) part.Effects
 }
 
 // New returns work of which nothing has begun.
@@ -67,7 +69,14 @@ func New(env *Env, o Options) *Work {
 
 // TakeBack takes back the last command, or the last change of a subscription if that was later.
 func (w *Work) TakeBack(part.Given) part.Effects {
-	w.Undo(w.Tasks.Of(addTask))
+	begun := w.Tasks.Of(addTask)
+	w.Add(func() (Result, error) {
+		for _, t := range begun {
+			<-t.ended
+		}
+		message, moved, err := w.Disk.Undo(w.Ctx)
+		return Result{message, moved, len(moved) == 0}, err
+	}, nil)
 	return nil
 }
 
