@@ -193,13 +193,7 @@ type feedReader struct {
 func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
 	was, _ := h.currentState(hash)
-	r := h.readings.recent(hash)
-	if r == nil {
-		var err error
-		if r, err = h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false); err != nil {
-			return nil, err
-		}
-	}
+	r := h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false)
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -212,32 +206,25 @@ func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL stri
 // error is logged, and the feed is read again later, even if the caller does not wait.
 func (h *feedReader) ping(ctx context.Context, j job) (pingResult, error) {
 	hash := hashOf(j.url)
-	if !h.readsForPing(hash, j.url) {
-		if r := h.readings.recent(hash); r != nil {
-			if r.err != nil {
-				h.log.add("unread", j.url, "%s", reason(r.err, allowFeeds))
-			}
-			return pingResult{nobody: true}, r.err
-		}
-	}
-	r, err := h.readFor(ctx, hash, j, true)
-	if err != nil {
-		return pingResult{}, err
+	wanted := h.readsForPing(hash, j.url)
+	r := h.readFor(ctx, hash, j, wanted)
+	if !wanted && r.err != nil && ctx.Err() == nil {
+		h.log.add("unread", j.url, "%s", reason(r.err, allowFeeds))
 	}
 	return r.result, cmp.Or(r.result.err, r.err)
 }
 
 // readFor reads a feed, or waits for another reading that can be used. The reading
 // continues after ctx ends.
-func (h *feedReader) readFor(ctx context.Context, hash string, j job, ping bool) (*reading, error) {
+func (h *feedReader) readFor(ctx context.Context, hash string, j job, ping bool) *reading {
 	old := h.readings.newest(hash)
 	answer := make(chan *reading, 1)
 	h.background.working.Go(func() { answer <- h.readInTurn(hash, j, ping, old) })
 	select {
 	case r := <-answer:
-		return r, nil
+		return r
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return &reading{err: context.Cause(ctx)}
 	}
 }
 
