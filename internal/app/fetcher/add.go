@@ -281,6 +281,7 @@ func statusHint(status int) string {
 type Added struct {
 	ID, URL, Hash, Title string
 	Already              bool // the subscription existed before
+	Summary              Summary
 
 	outcome VisitResult // result of its first visit
 }
@@ -343,6 +344,7 @@ func (r *Runner) first(ctx context.Context, a *Added, resp *httpmsg.Response, wh
 	t := r.task(a.Hash, Named)
 	t.want.Archives = whole
 	a.outcome = r.visit(ctx, t, &slot{r: r}, resp)
+	a.Summary = a.outcome.Summary
 	return cmp.Or(a.outcome.Err, context.Cause(ctx))
 }
 
