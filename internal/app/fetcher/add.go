@@ -152,7 +152,7 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 	line := fmt.Sprintf("%s: %s (%s)", feedurl.Public(a.URL), did, a.Title)
 	fetched := !a.Already && !o.DryRun && !o.NoFetch
 	if fetched {
-		line += ", " + humanize.Count(a.Summary.New+a.Summary.Updated, "entry")
+		line += ", " + humanize.Count(a.outcome.New+a.outcome.Updated, "entry")
 	}
 	o.done(s, line)
 	if fetched && !o.History && history.Of(r.Dir, a.Hash).Linked().Prev != "" {
@@ -345,7 +345,6 @@ func (r *Runner) first(ctx context.Context, a *Added, resp *httpmsg.Response, wh
 	t.want.Archives = whole
 	a.outcome = r.visit(ctx, t, &slot{r: r}, resp)
 	a.Summary = a.outcome.Summary
-	a.Summary.Feeds = 1
 	return cmp.Or(a.outcome.Err, context.Cause(ctx))
 }
 

@@ -492,21 +492,6 @@ func (f *fullText) recordDurable() {
 	}
 }
 
-// reviseEntry stages a version of an entry with the article of p. Unknown extras of the entry are lost.
-// ok is false if the entry is no longer in new/, or malformed.
-func (f *fullText) reviseEntry(old string, p *spool.Page) (unique string, ok bool, err error) {
-	e, err := f.v.r.Dir.ReadEntry(lektordir.Ref{Feed: f.v.hash, Unique: old}, lektordir.AllFields)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.As(err, new(*lektordir.MalformedError)):
-		return "", false, nil
-	case err != nil:
-		return "", false, err
-	}
-	replace(e, p)
-	e.Replaces = old
-	return f.v.txn.Revise(f.v.ctx, old, e.Files())
-}
-
 // revise stages versions with an article for entries that were delivered without one. An entry that
 // the document updated as well is in out already, and is skipped.
 func (f *fullText) revise(out *stage.Result) error {
@@ -519,7 +504,15 @@ func (f *fullText) revise(out *stage.Result) error {
 		if p == nil || len(p.Article) == 0 || slices.ContainsFunc(out.Updated, same) {
 			continue
 		}
-		unique, ok, err := f.reviseEntry(w.unique, p)
+		e, err := f.v.r.Dir.ReadEntry(lektordir.Ref{Feed: f.v.hash, Unique: w.unique}, lektordir.AllFields)
+		if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*lektordir.MalformedError)) {
+			continue // no longer in new/, or malformed
+		} else if err != nil {
+			return err
+		}
+		replace(e, p) // unknown extras are lost
+		e.Replaces = w.unique
+		unique, ok, err := f.v.txn.Revise(f.v.ctx, w.unique, e.Files())
 		if err != nil {
 			return err
 		}

@@ -277,12 +277,16 @@ func (n *newFeed) removeLeft() (bad error) {
 	return bad
 }
 
+// sync syncs the directories of what was written.
+func (n *newFeed) sync() error {
+	return errors.Join(atomicfile.SyncDir(n.d.Join("src")), atomicfile.SyncDir(n.base),
+		atomicfile.SyncDir(filepath.Join(n.base, "etc")))
+}
+
 // subscribe renames the url, after what was written before is synced.
 func (n *newFeed) subscribe() error {
-	for _, dir := range []string{n.d.Join("src"), n.base, filepath.Join(n.base, "etc")} {
-		if err := atomicfile.SyncDir(dir); err != nil {
-			return err
-		}
+	if err := n.sync(); err != nil {
+		return err
 	}
 	path := filepath.Join(n.base, feedfiles.PathURL)
 	if err := os.Rename(pending(path), path); err != nil {
