@@ -136,17 +136,11 @@ func location(name string) *time.Location {
 
 // dropComments removes the comments of RFC 822: "(PST)".
 func dropComments(s string) string {
-	for {
-		open := strings.IndexByte(s, '(')
-		if open < 0 {
-			return s
-		}
-		end := strings.IndexByte(s[open:], ')')
-		if end < 0 {
-			return strings.TrimSpace(s[:open])
-		}
-		s = strings.TrimSpace(s[:open] + " " + s[open+end+1:])
+	for open := strings.IndexByte(s, '('); open >= 0; open = strings.IndexByte(s, '(') {
+		_, rest, _ := strings.Cut(s[open:], ")")
+		s = strings.TrimSpace(s[:open] + " " + rest)
 	}
+	return s
 }
 
 // dateParts collects the parts of a date; -1 means that a part has not been read.
