@@ -415,6 +415,9 @@ func (c *Catalog) inTurn(ctx context.Context, at int, part Part) ([]*known, erro
 	return stale, err
 }
 
+// manyGone is how many entries more than half of all that a feed had may be gone before it is numbered anew.
+const manyGone = 1024
+
 // readFeed reads the parts of a feed that may have changed.
 func (c *Catalog) readFeed(ctx context.Context, at int, k *known) error {
 	hash := k.feed.Hash
@@ -431,7 +434,7 @@ func (c *Catalog) readFeed(ctx context.Context, at int, k *known) error {
 			return err
 		}
 		k.feed = k.feed.with(refs)
-		if k.feed.gone > len(k.feed.names)/2+orderBlock {
+		if k.feed.gone > len(k.feed.names)/2+manyGone {
 			blank := c.blank(hash)
 			blank.About = k.feed.About
 			k.feed = blank.with(refs)

@@ -564,9 +564,7 @@ func TestSize(t *testing.T) {
 		}
 		total += cap(f.names)*int(reflect.TypeFor[name]().Size()) + cap(f.states)*int(reflect.TypeFor[state]().Size())
 	}
-	for _, block := range s.order {
-		total += cap(block) * int(reflect.TypeFor[place]().Size())
-	}
+	total += cap(s.order) * int(reflect.TypeFor[place]().Size())
 	if total > 60*feeds*each {
 		t.Errorf("%d bytes an entry", total/feeds/each)
 	}
