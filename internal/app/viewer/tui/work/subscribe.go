@@ -193,7 +193,7 @@ func (f *feedMenu) show() part.Effects {
 	}
 	lines = append(lines, f.Tr("unsubscribe"))
 	hint := f.Trf("%s changes", f.KeyOf("open"))
-	return part.Effects{part.Menu{Lines: part.Choice("the settings of the feed", hint, lines, func(at int) part.Effects {
+	n := part.Choice("the settings of the feed", hint, lines, func(at int) part.Effects {
 		if at == len(feedSettings) {
 			return part.Effects{part.Confirm{Text: "unsubscribe from this feed? Its entries stay", Yes: f.unsubscribe}}
 		}
@@ -204,7 +204,8 @@ func (f *feedMenu) show() part.Effects {
 			ask.Words = f.o.Folders
 		}
 		return part.Effects{ask}
-	})}}
+	})
+	return part.Effects{part.Menu{Lines: n}}
 }
 
 // unsubscribe ends the subscription.
