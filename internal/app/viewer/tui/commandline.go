@@ -186,7 +186,7 @@ func (l *commandLine) fill(ctx context.Context, ref lektordir.Ref, words []strin
 // in the last line of the screen, and more as a menu.
 func (l *commandLine) task(name string, argv func(context.Context) ([]string, error),
 	rest func() part.Effects) part.Task {
-	width := l.browser.width
+	width := l.browser.Width
 	var lines []string
 	return part.Task{Name: name, Finish: true, // it may change entries
 		Do: func(ctx context.Context, _ func(string)) (string, error) {

@@ -3,8 +3,6 @@ package tui
 import (
 	"context"
 	"errors"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"os/exec"
 	"strings"
 	"testing"
@@ -12,6 +10,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/read/catalog"
 )
 

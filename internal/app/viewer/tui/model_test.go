@@ -4,11 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	uv "github.com/charmbracelet/ultraviolet"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"io"
 	"io/fs"
 	"maps"
@@ -24,9 +19,15 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	uv "github.com/charmbracelet/ultraviolet"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/scene"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/values"
@@ -438,7 +439,7 @@ func TestSlowDisk(t *testing.T) {
 			d.gate <- struct{}{} // let the waiting calls and all further calls return
 		}
 	}()
-	k.browser.focus = keys.FeedsPane
+	k.browser.Focus = keys.FeedsPane
 	k.await("Title 19")
 	// The keys that were pressed too early did nothing, except undo.
 	k.until("the jobs", func() bool { return k.browser.marks.Len() == 0 })
@@ -517,7 +518,7 @@ func TestSearch(t *testing.T) {
 		if key != "" {
 			k.press(key)
 		}
-		if k.status.Text != "the list is not complete yet" || k.browser.marks.Len() > 0 || k.browser.focus != keys.ListPane || k.browser.list.Seek != 0 {
+		if k.status.Text != "the list is not complete yet" || k.browser.marks.Len() > 0 || k.browser.Focus != keys.ListPane || k.browser.list.Seek != 0 {
 			t.Errorf("after %q: %d changes, and\n%s", key, k.browser.marks.Len(), k.shows())
 		}
 		k.status = part.Say{}
@@ -547,9 +548,9 @@ func TestSizes(t *testing.T) {
 		for _, h := range []int{1, 4, 5, 15, 50} {
 			k.update(tea.WindowSizeMsg{Width: w, Height: h})
 			for _, p := range []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane} {
-				k.browser.focus = p
+				k.browser.Focus = p
 				lines := strings.Split(k.shows(), "\n")
-				if len(lines) != h && (w >= leastWidth && h >= leastHeight || len(lines) > h) {
+				if len(lines) != h && (w >= scene.LeastWidth && h >= scene.LeastHeight || len(lines) > h) {
 					t.Fatalf("%dx%d: %d lines", w, h, len(lines))
 				}
 				for _, l := range lines {

@@ -3,12 +3,12 @@ package tui
 import (
 	"context"
 	"fmt"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"strings"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"

@@ -3,14 +3,14 @@ package tui
 import (
 	"context"
 	"errors"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -42,7 +42,7 @@ func TestMarkStays(t *testing.T) {
 	k.apply(k.browser.choose(tree.ID{Kind: tree.FeedNode, Name: "f0001"}))
 	k.update(nil)
 	k.until("the feed", func() bool { return k.browser.list.Complete && len(k.browser.list.Items) == largeEach })
-	k.browser.focus = keys.ListPane
+	k.browser.Focus = keys.ListPane
 	d.held.Store(true)
 	scans := k.browser.tree.Scans.ID
 	k.press("m")

@@ -102,7 +102,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	m.Send, m.program = p.Send, p
 	_, err := p.Run()
 	leave()
-	m.voice.end()
+	m.voice.End()
 	interrupt := func(s os.Signal) {
 		t.EndedBy.Store(s)
 		cancel()

@@ -3,8 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/scene"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -20,9 +21,9 @@ import (
 func newVoice(t *testing.T, d Disk, late bool) (*desk, *strings.Builder) {
 	t.Helper()
 	k, out := newDesk(t, d, 80, 12), &strings.Builder{}
-	k.voice, k.browser.single = &voice{out: out, hold: time.Millisecond}, true
+	k.voice, k.browser.Single = &scene.Voice{Out: out, Hold: time.Millisecond}, true
 	k.After = func(after time.Duration, msg tea.Msg) tea.Cmd {
-		if msg == (voiceMsg{}) && !late {
+		if msg == (scene.SpeakMsg{}) && !late {
 			return nil
 		}
 		return sendLater(after, msg)

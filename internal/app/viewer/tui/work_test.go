@@ -3,8 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"maps"
 	"reflect"
 	"runtime"
@@ -16,6 +14,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
