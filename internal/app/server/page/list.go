@@ -436,6 +436,3 @@ func (c *visit) site() error {
 	c.fail(http.StatusNotFound, "The entry is gone, or has no page.")
 	return nil
 }
-
-// feedsOf returns the feeds of a list.
-func (c *visit) feedsOf(s scope) []*catalog.Feed { return c.v.FeedsIn(s.stream()) }
