@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fetchcmd"
 	"github.com/lektordir/lektor/internal/feeds/settings"
+	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
@@ -119,12 +120,10 @@ func addCommand() *cli.Command {
 			o := fetcher.AddOptions{
 				Common: fetching(f), Sources: f.Words(), Nul: cmdline.Nul(f.Context),
 				Look: look, First: f.Bool("first"), History: f.Bool("history"), NoFetch: f.Bool("no-fetch"),
-				DryRun: f.Bool("dry-run"),
-				Settings: fetcher.Settings{
-					Alias: f.String("alias"), Interval: f.String("interval"), Force: f.Bool("force"),
-					Categories: f.StringSlice("category"),
-					Headers:    f.StringSlice("header"), Private: f.Bool("private"), FullText: f.Bool("fulltext"),
-				},
+				DryRun: f.Bool("dry-run"), Force: f.Bool("force"), Headers: f.StringSlice("header"),
+				FullText: f.Bool("fulltext"),
+				Feed: subscriptions.Subscription{Alias: f.String("alias"), Interval: f.String("interval"),
+					Categories: f.StringSlice("category"), Private: f.Bool("private")},
 			}
 			o.Steps = f.Bool("progress")
 			return o

@@ -250,7 +250,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *cmdline.Streams) error {
 	}
 	found = slices.DeleteFunc(found, func(r *entrystore.Record) bool { return !sharing.May(r.Ref.Feed) })
 	sharing.Tell("--include FEED includes it all the same")
-	return writeNNO(s, st.newestEntries(items(found), o.N), o.build(), nnoOutput{Output: o.Output, Print: o.Print})
+	return writeNNO(s, st.newestEntries(items(found), o.N), o.build(), o.Output, false, o.Print)
 }
 
 // named reads the entries named on stdin, without duplicates.
@@ -286,25 +286,19 @@ func (st *store) newestEntries(items []*item, n int) []ess.FeedEntry {
 	return all
 }
 
-// nnoOutput is the destination and form of entries.
-type nnoOutput struct {
-	Output string // file; "" for stdout
-	Lines  bool   // write the NNO as one line
-	Print  cmdline.PrinterOptions
-}
-
-// writeNNO writes entries as an NNO, or as records.
-func writeNNO(s *cmdline.Streams, entries []ess.FeedEntry, build time.Time, o nnoOutput) error {
-	return s.Output(o.Output, func(w io.Writer) error {
-		if o.Print.Format == "" {
+// writeNNO writes entries to a file, "" for stdout, as an NNO, on one line if oneLine is set, or as records.
+func writeNNO(s *cmdline.Streams, entries []ess.FeedEntry, build time.Time, output string, oneLine bool,
+	form cmdline.PrinterOptions) error {
+	return s.Output(output, func(w io.Writer) error {
+		if form.Format == "" {
 			doc := ess.AppendNNO(nil, build, entries)
-			if o.Lines {
+			if oneLine {
 				doc = append(ess.AppendNNOLine(nil, build, entries), '\n')
 			}
 			_, err := w.Write(doc)
 			return err
 		}
-		return cmdline.Records(w, o.Print, "", documentColumns, func(p *cmdline.Printer[documentRecord]) error {
+		return cmdline.Records(w, form, "", documentColumns, func(p *cmdline.Printer[documentRecord]) error {
 			return p.PrintAll(recordsOf(entries, build))
 		})
 	})

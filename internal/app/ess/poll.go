@@ -274,30 +274,37 @@ func (p *poller) ask(ctx context.Context, t target) error {
 			return err
 		}
 	}
-	v := schedule.Visit{State: state, Client: p.client, Now: p.common.now, DryRun: p.o.DryRun, Moved: kept.Moved}
-	resp, err := v.Ask(ctx, req)
+	fail := func(err error) error {
+		if ctx.Err() != nil || p.o.DryRun {
+			return err
+		}
+		return errors.Join(err, state.Fail(p.common.now(), err))
+	}
+	resp, err := p.client.Get(ctx, req)
 	if resp != nil || ctx.Err() == nil {
 		p.request(t, resp)
 	}
 	if err != nil {
-		return errors.Join(err, v.Fail(ctx, err))
+		return fail(err)
 	}
 	for _, w := range resp.Warnings {
 		p.warnings.Warn("%s: %s", feedurl.Public(t.link), w)
 	}
-	if !v.Known() {
+	if !state.Known(p.common.now(), resp) {
 		doc, err := p.decode(resp, t)
 		if err != nil {
-			err = &documentError{err}
-			return errors.Join(err, v.Fail(ctx, err))
+			return fail(&documentError{err})
 		}
 		// Save the validators last, when all entries are handled.
 		if err := p.compare(ctx, t.hash, doc); err != nil {
 			return err
 		}
-		v.Read(schedule.Hints{})
+		state.Succeeded(p.common.now(), resp, schedule.Hints{})
 	}
-	return v.Save()
+	if p.o.DryRun {
+		return nil
+	}
+	return kept.Save(state)
 }
 
 // request counts a request for the summary.

@@ -53,7 +53,7 @@ func Top(ctx context.Context, o TopOptions, s *cmdline.Streams) error {
 	if top.Lost() {
 		s.Report.Warn("the list ends after %s: later documents of feeds replaced entries, and older entries were already dropped", humanize.Count(len(entries), "entry"))
 	}
-	return writeNNO(s, entries, o.build(), nnoOutput{o.Output, o.Lines, o.Print})
+	return writeNNO(s, entries, o.build(), o.Output, o.Lines, o.Print)
 }
 
 // gather adds the documents to an [ess.Top]. If entries were lost and all documents are

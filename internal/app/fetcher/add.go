@@ -30,25 +30,18 @@ import (
 // AddOptions are the options of [Add].
 type AddOptions struct {
 	Common
-	Sources []string // URLs, files or hosts, see [source]; "-" reads a list of them from standard input
-	Nul     bool     // the items that "-" reads end with NUL
-	Look    Look
-	First   bool                               // if a page links to several feeds, add the first
-	choose  func([]discover.Link) (int, error) // chooses one of several feeds; nil: several feeds are an error
-	Settings
-	History bool // also deliver the entries of the feed's archives
-	NoFetch bool // subscribe only, deliver nothing
-	DryRun  bool // change nothing
-}
-
-// Settings are the settings of a feed that is added.
-type Settings struct {
-	Alias, Interval   string
-	Force             bool // allow an interval shorter than [settings.MinInterval]
-	Categories        []string
-	Headers           []string // lines, see [httpmsg.ParseHeaders]
-	Private, FullText bool
-	Paused            bool // see [settings.Paused]
+	Sources  []string // URLs, files or hosts, see [source]; "-" reads a list of them from standard input
+	Nul      bool     // the items that "-" reads end with NUL
+	Look     Look
+	First    bool                               // if a page links to several feeds, add the first
+	choose   func([]discover.Link) (int, error) // chooses one of several feeds; nil: several feeds are an error
+	Feed     subscriptions.Subscription         // alias, interval, categories, private and paused of the new feed
+	Force    bool                               // allow an interval shorter than [settings.MinInterval]
+	Headers  []string                           // lines, see [httpmsg.ParseHeaders]
+	FullText bool
+	History  bool // also deliver the entries of the feed's archives
+	NoFetch  bool // subscribe only, deliver nothing
+	DryRun   bool // change nothing
 }
 
 // Look selects where [Add] looks for a feed.
@@ -159,7 +152,7 @@ func (r *Runner) subscribe(ctx context.Context, url string, o AddOptions, s *cmd
 	line := fmt.Sprintf("%s: %s (%s)", feedurl.Public(a.URL), did, a.Title)
 	fetched := !a.Already && !o.DryRun && !o.NoFetch
 	if fetched {
-		line += ", " + humanize.Count(a.Summary.New+a.Summary.Updated, "entry")
+		line += ", " + humanize.Count(a.outcome.New+a.outcome.Updated, "entry")
 	}
 	o.done(s, line)
 	if fetched && !o.History && history.Of(r.Dir, a.Hash).Linked().Prev != "" {
@@ -191,11 +184,11 @@ func (o AddOptions) check() error {
 	if o.History && o.NoFetch {
 		return cmdline.Usagef("--history delivers old entries, and --no-fetch none at all")
 	}
-	if o.Alias != "" && len(o.Sources) > 1 {
+	if o.Feed.Alias != "" && len(o.Sources) > 1 {
 		return cmdline.Usagef("--alias names one feed, and several URLs were given")
 	}
-	if o.Interval != "" {
-		if err := checkSetting("interval", o.Interval, o.Force); err != nil {
+	if o.Feed.Interval != "" {
+		if err := checkSetting("interval", o.Feed.Interval, o.Force); err != nil {
 			return usage(fmt.Errorf("--interval: %w", err))
 		}
 	}
@@ -205,7 +198,7 @@ func (o AddOptions) check() error {
 	return nil
 }
 
-func (o Settings) headers() string { return strings.Join(o.Headers, "\n") }
+func (o AddOptions) headers() string { return strings.Join(o.Headers, "\n") }
 
 // source returns the URL for an argument of the user: a URL, a file or a host name.
 func source(arg string) (string, error) {
@@ -328,10 +321,9 @@ func (f *search) subscribe(ctx context.Context) (Added, error) {
 			return a, err
 		}
 	}
-	added, err := subscriptions.Add(r.Writer, r.Dir, &subscriptions.Subscription{
-		ID: f.url, Name: a.Title, Alias: o.Alias, Interval: o.Interval, Categories: o.Categories, Private: o.Private,
-		Paused: o.Paused, Origin: f.origin,
-	}, subscriptions.AddOptions{Headers: o.headers(), Record: r.record})
+	o.Feed.ID, o.Feed.Name, o.Feed.Origin = f.url, a.Title, f.origin
+	added, err := subscriptions.Add(r.Writer, r.Dir, &o.Feed, subscriptions.AddOptions{Headers: o.headers(),
+		Record: r.record})
 	if err == nil && added && o.FullText {
 		err = subscriptions.Set(r.Writer, r.Dir, a.Hash, "fulltext", "on", nil)
 	}
@@ -353,7 +345,6 @@ func (r *Runner) first(ctx context.Context, a *Added, resp *httpmsg.Response, wh
 	t.want.Archives = whole
 	a.outcome = r.visit(ctx, t, &slot{r: r}, resp)
 	a.Summary = a.outcome.Summary
-	a.Summary.Feeds = 1
 	return cmp.Or(a.outcome.Err, context.Cause(ctx))
 }
 

@@ -42,7 +42,7 @@ func TestAddHeaders(t *testing.T) {
 	s.Handle("/own.html", handler(`<html><link rel=alternate type=application/rss+xml href=/feed>`))
 	s.Handle("/strange.html", handler(`<html><link rel=alternate type=application/rss+xml href=`+other.URL("/feed")+`>`))
 
-	o := AddOptions{Common: Common{Dir: filepath.Join(t.TempDir(), "feeds")}, Settings: Settings{Headers: []string{"X-Token: t"}}}
+	o := AddOptions{Common: Common{Dir: filepath.Join(t.TempDir(), "feeds")}, Headers: []string{"X-Token: t"}}
 	o.Fetch.PerHost = 1
 	add := func(url string) string {
 		var said bytes.Buffer

@@ -226,14 +226,7 @@ func (r *Runner) Put(ctx context.Context, feedID, feedName string, e feedconv.En
 	if uniques := append(out.New, out.Updated...); len(uniques) > 0 {
 		return lektordir.Ref{Feed: s.hash, Unique: uniques[len(uniques)-1]}.Path(), out, nil
 	}
-	if name, ok := s.txn.Find(ctx, e.GUID); ok {
-		place := "new/"
-		if name.Cur {
-			place = "cur/"
-		}
-		return place + s.hash + "/" + name.Base(), out, nil
-	}
-	return "", out, nil
+	return s.txn.Find(ctx, e.GUID), out, nil
 }
 
 // deliver commits the staged entries at once, unless err is not nil, and returns the entries that

@@ -2,7 +2,6 @@ package fetcher
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"syscall"
 )
@@ -19,17 +18,18 @@ type disk struct {
 
 // add records a failure of a feed if its cause is one of diskErrors, and reports whether it is.
 func (d *disk) add(err error) bool {
-	i := slices.IndexFunc(diskErrors, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
-	if i < 0 {
-		return false
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.failed == nil {
-		d.failed = map[syscall.Errno][]error{}
+	for _, errno := range diskErrors {
+		if errors.Is(err, errno) {
+			if d.failed == nil {
+				d.failed = map[syscall.Errno][]error{}
+			}
+			d.failed[errno] = append(d.failed[errno], err)
+			return true
+		}
 	}
-	d.failed[diskErrors[i]] = append(d.failed[diskErrors[i]], err)
-	return true
+	return false
 }
 
 // report reports the recorded failures: a single one in full, several as their number.

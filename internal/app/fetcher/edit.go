@@ -392,7 +392,7 @@ func (e *edit) addAll(ctx context.Context, lines []editLine) {
 	adding := workers.Limited(maxAdding)
 	for _, l := range lines {
 		o := o
-		o.Settings = Settings{Alias: l.title, Categories: l.folders}
+		o.Feed = subscriptions.Subscription{Alias: l.title, Categories: l.folders}
 		adding.Go(func() error {
 			e.each(ctx, l, "", func() error { return e.add(ctx, l, o) })
 			return nil

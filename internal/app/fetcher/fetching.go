@@ -7,6 +7,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -24,9 +25,9 @@ type UpdateOptions struct {
 func Update(ctx context.Context, o UpdateOptions, s *cmdline.Streams) error {
 	find := func(d *lektordir.Dir) func(string) (string, error) { return entrystore.Finding(d, false) }
 	return o.run(ctx, s, find, func(r *Runner, sel Selection) error {
-		urls, err := r.Due(sel)
-		for _, u := range urls {
-			printLine(s, u)
+		tasks, err := r.tasks(sel)
+		for _, t := range tasks {
+			printLine(s, feedurl.Public(t.url))
 		}
 		return err
 	})

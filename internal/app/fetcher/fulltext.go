@@ -458,15 +458,6 @@ func (f *fullText) prune(urls []string) (err error) {
 	return err
 }
 
-// read returns a recorded page with an article; nil if there is none, or its file is damaged.
-func (f *fullText) read(url string) (*spool.Page, error) {
-	p, err := f.pages.Get(url)
-	if err != nil || p == nil || len(p.Article) == 0 {
-		return nil, err
-	}
-	return p, nil
-}
-
 // replace sets the content of e to the article of its page, and its FeedContent to the feed's content.
 func replace(e *lektordir.Entry, p *spool.Page) {
 	e.FeedContent, e.FullText = e.Content, lektordir.FullText{URL: feedurl.Public(p.Final), Type: e.Type}
@@ -480,8 +471,8 @@ func (f *fullText) entry(index int, e *lektordir.Entry) {
 	if f == nil || f.articles[index] == "" {
 		return
 	}
-	p, err := f.read(f.articles[index])
-	if p != nil {
+	p, err := f.pages.Get(f.articles[index])
+	if p != nil && len(p.Article) > 0 {
 		replace(e, p)
 	}
 	f.bad = cmp.Or(f.bad, err)
@@ -501,34 +492,27 @@ func (f *fullText) recordDurable() {
 	}
 }
 
-// reviseEntry stages a version of an entry with the article of p. Unknown extras of the entry are lost.
-// ok is false if the entry is no longer in new/, or malformed.
-func (f *fullText) reviseEntry(old string, p *spool.Page) (unique string, ok bool, err error) {
-	e, err := f.v.r.Dir.ReadEntry(lektordir.Ref{Feed: f.v.hash, Unique: old}, lektordir.AllFields)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.As(err, new(*lektordir.MalformedError)):
-		return "", false, nil
-	case err != nil:
-		return "", false, err
-	}
-	replace(e, p)
-	e.Replaces = old
-	return f.v.txn.Revise(f.v.ctx, old, e.Files())
-}
-
 // revise stages versions with an article for entries that were delivered without one. An entry that
 // the document updated as well is in out already, and is skipped.
 func (f *fullText) revise(out *stage.Result) error {
 	for _, w := range f.late {
 		same := func(unique string) bool { return entryname.Identity(unique) == entryname.Identity(w.unique) }
-		p, err := f.read(w.url)
+		p, err := f.pages.Get(w.url)
 		if err != nil {
 			return err
 		}
-		if p == nil || slices.ContainsFunc(out.Updated, same) {
+		if p == nil || len(p.Article) == 0 || slices.ContainsFunc(out.Updated, same) {
 			continue
 		}
-		unique, ok, err := f.reviseEntry(w.unique, p)
+		e, err := f.v.r.Dir.ReadEntry(lektordir.Ref{Feed: f.v.hash, Unique: w.unique}, lektordir.AllFields)
+		if errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*lektordir.MalformedError)) {
+			continue // no longer in new/, or malformed
+		} else if err != nil {
+			return err
+		}
+		replace(e, p) // unknown extras are lost
+		e.Replaces = w.unique
+		unique, ok, err := f.v.txn.Revise(f.v.ctx, w.unique, e.Files())
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/article"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fulltext"
+	"github.com/lektordir/lektor/internal/dir/stage"
 	"github.com/lektordir/lektor/internal/feeds/spool"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -638,19 +639,22 @@ func TestReviseEntry(t *testing.T) {
 		}
 		must.Do(c.meanwhile(b, refs[0]))
 		s := must.Get(b.open(t.Context(), b.hash, true))
-		f := &fullText{v: &visit{lockedFeed: s, ctx: t.Context()}}
-		unique, ok, err := f.reviseEntry(refs[0].Unique, &spool.Page{Final: "http://a.example/1", Article: []byte("<p>article")})
-		if ok != c.ok || err != nil {
-			t.Errorf("%s: %v, %v", what, ok, err)
+		f := must.Get((&visit{lockedFeed: s, ctx: t.Context()}).newFullText())
+		page := &spool.Page{URL: "http://a.example/1", Final: "http://a.example/1", Article: []byte("<p>article")}
+		must.Do(f.pages.Put(page))
+		f.late = []*wantedPage{{url: page.URL, unique: refs[0].Unique}}
+		var out stage.Result
+		if err := f.revise(&out); (len(out.Updated) == 1) != c.ok || err != nil {
+			t.Errorf("%s: %v, %v", what, out, err)
 		}
 		if err := s.commit(b.Writer.Flush); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		s.Close()
-		if !ok {
+		if !c.ok {
 			continue
 		}
-		e, err := b.Dir.ReadEntry(lektordir.Ref{Feed: b.hash, Unique: unique}, lektordir.AllFields)
+		e, err := b.Dir.ReadEntry(lektordir.Ref{Feed: b.hash, Unique: out.Updated[0]}, lektordir.AllFields)
 		if err != nil || string(e.Content) != "<p>article" || string(e.FeedContent) != lede || e.Replaces != refs[0].Unique {
 			t.Errorf("%s: %+v, %v", what, e, err)
 		}

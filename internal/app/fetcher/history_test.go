@@ -956,7 +956,7 @@ func TestAddArchive(t *testing.T) {
 	r, s, l := setup(t, Options{})
 	chain(s, 2)
 	a, err := r.Add(t.Context(), s.URL("/1"), AddOptions{})
-	if err != nil || a.URL != s.URL("/feed") || a.Summary.New != 2 || asked(s) != "/1 /feed" {
+	if err != nil || a.URL != s.URL("/feed") || a.outcome.New != 2 || asked(s) != "/1 /feed" {
 		t.Errorf("%+v, %v", a, err)
 	}
 	s.Handle("/marked", server.Doc("", atomFeed(mark, 1)))

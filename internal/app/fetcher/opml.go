@@ -57,8 +57,8 @@ func Import(ctx context.Context, o ImportOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer end()
-	list, bad := subscribe(r.Writer, r.Dir, doc, o.DryRun)
-	for _, url := range list.refused {
+	list, refused, bad := subscribe(r.Writer, r.Dir, doc, o.DryRun)
+	for _, url := range refused {
 		s.Report.Warn("%s: skipped; a list may only name http and https URLs of at most %d bytes", feedurl.Brief(url),
 			atomicfile.MaxLine)
 	}
@@ -118,19 +118,12 @@ func (r *Runner) imported(ctx context.Context, sel Selection, s *cmdline.Streams
 	return errors.Join(err, r.Close())
 }
 
-// imported is the result of [subscribe].
-type imported struct {
-	subscriptions.AddAllResult
-	// refused are URLs that are not http or https, as a list from a stranger must not name local
-	// files or commands, and URLs that are too long for the file that stores them.
-	refused []string
-}
-
 // subscribe subscribes to the feeds of a list. Folders become categories; existing subscriptions
 // get the categories that they lack. The joined error holds the feeds that could not be subscribed
-// to; the others are subscribed to nevertheless.
-func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bool) (imported, error) {
-	var refused []string
+// to; the others are subscribed to nevertheless. refused are URLs that are not http or https, as a list from a
+// stranger must not name local files or commands, and URLs that are too long for the file that stores them.
+func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document,
+	dryRun bool) (list subscriptions.AddAllResult, refused []string, bad error) {
 	var feeds []*subscriptions.Subscription
 	for _, f := range doc.Feeds() {
 		id := subscriptions.FeedURL(f.URL)
@@ -145,15 +138,14 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 		}
 		feeds = append(feeds, s)
 	}
-	list, bad := subscriptions.AddAll(w, d, feeds, subscriptions.AddAllOptions{DryRun: dryRun})
-	out := imported{list, refused}
+	list, bad = subscriptions.AddAll(w, d, feeds, subscriptions.AddAllOptions{DryRun: dryRun})
 	if dryRun {
-		return out, bad
+		return list, refused, bad
 	}
 	all := doc
 	old, err := importedBefore(d)
 	if unread := (*fs.PathError)(nil); errors.As(err, &unread) {
-		return out, errors.Join(bad, err) // do not overwrite a file that cannot be read
+		return list, refused, errors.Join(bad, err) // do not overwrite a file that cannot be read
 	}
 	if err == nil && old != nil {
 		old.Merge(doc)
@@ -163,10 +155,10 @@ func subscribe(w *commit.Writer, d *lektordir.Dir, doc *opml.Document, dryRun bo
 	data := all.Bytes()
 	if _, err := opml.Parse(data); err != nil {
 		// An invalid file could not be read, and the next import would replace it.
-		return out, errors.Join(bad, fmt.Errorf("%s was not changed, so export will lack parts of this list: %w", path,
+		return list, refused, errors.Join(bad, fmt.Errorf("%s was not changed, so export will lack parts of this list: %w", path,
 			err))
 	}
-	return out, errors.Join(bad, subscriptions.WriteList(d, data))
+	return list, refused, errors.Join(bad, subscriptions.WriteList(d, data))
 }
 
 // importedBefore reads the merged lists of earlier imports; nil if there are none.

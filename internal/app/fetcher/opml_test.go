@@ -47,8 +47,8 @@ func TestImportKeepsIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := subscribe(w, d, doc, false)
-	if err != nil || len(got.Added) != 1 || got.Added[0].ID != "http://x.example/f" || len(got.Already) != 1 || !slices.Equal(got.refused, []string{"file:///etc/passwd"}) {
+	got, refused, err := subscribe(w, d, doc, false)
+	if err != nil || len(got.Added) != 1 || got.Added[0].ID != "http://x.example/f" || len(got.Already) != 1 || !slices.Equal(refused, []string{"file:///etc/passwd"}) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if c := settings.Categories(d, s.Hash); !slices.Equal(c, []string{"F"}) {
@@ -70,7 +70,7 @@ func TestImportUnreadableList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := subscribe(w, d, doc, false)
+	got, _, err := subscribe(w, d, doc, false)
 	if err == nil || !strings.Contains(err.Error(), path) || len(got.Added) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -89,14 +89,14 @@ func TestImportKeepsWhatItCanRead(t *testing.T) {
 		}
 		return doc
 	}
-	if _, err := subscribe(w, d, list("a"), false); err != nil {
+	if _, _, err := subscribe(w, d, list("a"), false); err != nil {
 		t.Fatal(err)
 	}
 	before, err := os.ReadFile(subscriptions.ListFile(d))
 	if err != nil {
 		t.Fatal(err)
 	}
-	imp, err := subscribe(w, d, list("b"), false)
+	imp, _, err := subscribe(w, d, list("b"), false)
 	if err == nil || !strings.Contains(err.Error(), "more than 16777216 bytes") || len(imp.Added) != 1 {
 		t.Errorf("%v, %v", imp, err)
 	}

@@ -20,33 +20,29 @@ type queue struct {
 	group   sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[string]int   // number of feeds waiting, by host
-	feeds   map[string]*task // feeds in the queue; a non-nil task is fetched after the current one
+	waiting map[string]int  // number of feeds waiting, by host
+	feeds   map[string]bool // feeds in the queue
 }
 
 func (r *Runner) newQueue(ctx context.Context) *queue {
 	return &queue{
 		r: r, ctx: ctx,
 		places:  limiter.New(limiter.Options{All: r.opts.Jobs, Each: max(r.opts.Fetch.PerHost, 1)}),
-		waiting: map[string]int{}, feeds: map[string]*task{},
+		waiting: map[string]int{}, feeds: map[string]bool{},
 	}
 }
 
 // add queues feeds. It calls done after each visit; the feed leaves the queue when done returns. A
-// feed that is in the queue already is not added, but one with a due marker is fetched again
-// afterwards.
+// feed that is in the queue already is not added.
 func (q *queue) add(tasks []task, done func(VisitResult)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var added []*task
 	for i := range tasks {
-		t := &tasks[i]
-		if _, busy := q.feeds[t.hash]; !busy {
-			q.feeds[t.hash] = nil
+		if t := &tasks[i]; !q.feeds[t.hash] {
+			q.feeds[t.hash] = true
 			q.waiting[t.host]++
 			added = append(added, t)
-		} else if t.reason == Marked {
-			q.feeds[t.hash] = t
 		}
 	}
 	q.pending.Add(int64(len(added)))
@@ -62,12 +58,8 @@ func (q *queue) add(tasks []task, done func(VisitResult)) {
 func (q *queue) fetch(t task, place *limiter.Place, done func(VisitResult)) {
 	q.mu.Lock()
 	q.waiting[t.host]--
-	last := q.waiting[t.host] == 0
-	if last {
-		delete(q.waiting, t.host)
-	}
+	turn := &slot{r: q.r, place: place, last: q.waiting[t.host] == 0, pending: &q.pending}
 	q.mu.Unlock()
-	turn := &slot{r: q.r, place: place, last: last, pending: &q.pending}
 	if q.ctx.Err() == nil {
 		o := q.r.visit(q.ctx, t, turn, nil)
 		turn.staged()
@@ -75,12 +67,8 @@ func (q *queue) fetch(t task, place *limiter.Place, done func(VisitResult)) {
 	}
 	turn.staged()
 	q.mu.Lock()
-	again := q.feeds[t.hash]
 	delete(q.feeds, t.hash)
 	q.mu.Unlock()
-	if again != nil && q.ctx.Err() == nil {
-		q.add([]task{*again}, done)
-	}
 }
 
 // wait waits until the queue is empty.
@@ -90,8 +78,7 @@ func (q *queue) wait() { q.group.Wait() }
 func (q *queue) busy(hash string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_, busy := q.feeds[hash]
-	return busy
+	return q.feeds[hash]
 }
 
 // slot is the place of a feed in the queue while it is fetched.

@@ -13,7 +13,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/feeds/settings"
-	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 // Selection selects the feeds to fetch.
@@ -58,16 +57,6 @@ func (r *Runner) Update(ctx context.Context, sel Selection) (Summary, error) {
 	sum.add(r.walks(ctx, walks))
 	r.disk.report(r.Dir.Path(), r.report)
 	return sum, context.Cause(ctx)
-}
-
-// Due returns the URLs of the feeds that [Runner.Update] would fetch.
-func (r *Runner) Due(sel Selection) ([]string, error) {
-	tasks, err := r.tasks(sel)
-	urls := make([]string, len(tasks))
-	for i, t := range tasks {
-		urls[i] = feedurl.Public(t.url)
-	}
-	return urls, err
 }
 
 // tasks returns the selected feeds.

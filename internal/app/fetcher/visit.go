@@ -32,11 +32,10 @@ type visit struct {
 	ctx        context.Context
 	t          task
 	turn       *slot
-	name       string          // URL of the feed, for messages
-	fetched    *schedule.Visit // changes of the state by the response
-	began      time.Time       // before the request
-	incomplete bool            // entries of the document are missing
-	marked     bool            // there was a due marker, to be removed after the request
+	name       string    // URL of the feed, for messages
+	began      time.Time // before the request
+	incomplete bool      // entries of the document are missing
+	marked     bool      // there was a due marker, to be removed after the request
 	req        *httpmsg.Request
 	resp       *httpmsg.Response
 	feed       *feedconv.Feed
@@ -86,7 +85,7 @@ func (v *visit) fail(err error, remote bool) *VisitResult {
 		return skipped() // the feed stays due
 	}
 	err = prefixed(v.name, err)
-	bad := v.fetched.Fail(v.ctx, err)
+	bad := v.st.Fail(v.r.now(), err)
 	v.clear()
 	if remote && bad == nil {
 		return &VisitResult{Summary: Summary{Failed: 1}, Err: err}
@@ -94,7 +93,7 @@ func (v *visit) fail(err error, remote bool) *VisitResult {
 	return broken(errors.Join(err, bad))
 }
 
-// local ends a visit whose document could not be stored, see [schedule.Visit].
+// local ends a visit whose document could not be stored, see [schedule.State].
 func (v *visit) local(err error) *VisitResult {
 	if v.ctx.Err() != nil {
 		return skipped()
@@ -105,7 +104,10 @@ func (v *visit) local(err error) *VisitResult {
 // save ends a successful visit.
 func (v *visit) save(sum Summary) *VisitResult {
 	o := &VisitResult{Summary: sum}
-	if err := v.fetched.Save(); err != nil {
+	if to := v.st.MovedTo(); to != "" {
+		v.r.report.Info("%s: moved permanently; it is fetched from %s from now on", v.name, feedurl.Public(to))
+	}
+	if err := v.st.Save(); err != nil {
 		o = broken(err)
 		o.New, o.Updated = sum.New, sum.Updated
 	} else {
@@ -147,10 +149,6 @@ func (v *visit) unopened(r *Runner, err error) *VisitResult {
 
 // begin decides whether the feed must be fetched, and prepares the request.
 func (v *visit) begin() *VisitResult {
-	v.fetched = &schedule.Visit{State: v.st, Client: v.r.Client, Now: v.r.now, Moved: func(to string) error {
-		v.r.report.Info("%s: moved permanently; it is fetched from %s from now on", v.name, feedurl.Public(to))
-		return nil
-	}}
 	if v.t.reason < Named && settings.Paused(v.r.Dir, v.hash) {
 		return skipped() // a marker stays until the feed is resumed
 	}
@@ -182,10 +180,10 @@ func (v *visit) begin() *VisitResult {
 // has not changed.
 func (v *visit) ask() *VisitResult {
 	defer v.turn.asked()
-	if v.resp != nil {
-		v.fetched.Answered(v.resp)
-	} else if o := v.request(); o != nil {
-		return o
+	if v.resp == nil {
+		if o := v.request(); o != nil {
+			return o
+		}
 	}
 	v.turn.asked()
 	for _, w := range v.st.Warnings() {
@@ -194,7 +192,7 @@ func (v *visit) ask() *VisitResult {
 	for _, w := range v.resp.Warnings {
 		v.r.report.Warn("%s: %s", v.name, w)
 	}
-	if !v.fetched.Known() {
+	if !v.st.Known(v.r.now(), v.resp) {
 		return nil
 	}
 	v.mark() // marks for entries delivered before a kill, or by another fetcher
@@ -224,7 +222,7 @@ func (v *visit) request() *VisitResult {
 	}
 	v.req.Hold = true
 	var err error
-	if v.resp, err = v.fetched.Ask(v.ctx, v.req); err != nil {
+	if v.resp, err = v.r.Client.Get(v.ctx, v.req); err != nil {
 		if status, ok := errors.AsType[*httpmsg.StatusError](err); ok {
 			status.Subscribed = true
 		}
@@ -246,7 +244,7 @@ func (v *visit) discover() *VisitResult {
 		return broken(err)
 	}
 	f := &search{r: v.r, url: v.req.URL, origin: v.req.Origin, given: v.resp, o: AddOptions{
-		Look: LookAround, First: true, Settings: Settings{Alias: s.Alias, Interval: s.Interval,
+		Look: LookAround, First: true, Feed: subscriptions.Subscription{Alias: s.Alias, Interval: s.Interval,
 			Categories: s.Categories, Private: s.Private, Paused: s.Paused},
 	}}
 	err = f.find(v.ctx)
@@ -428,7 +426,7 @@ func (v *visit) deliver() *VisitResult {
 	}
 	v.out = v.txn.Outcome(v.out)
 	first := v.st.Schedule.Checked().IsZero()
-	v.fetched.Read(hints)
+	v.st.Succeeded(v.r.now(), v.resp, hints)
 	if !v.marked && !first && len(v.out.New)+len(v.out.Updated) > 0 {
 		// Record the time, so that the listener learns that a notification was missed.
 		if err := push.RecordMissed(v.r.Dir, v.hash, v.r.now()); err != nil {

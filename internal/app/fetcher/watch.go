@@ -99,14 +99,14 @@ func (w *watcher) done(o VisitResult) {
 		w.retryAt[o.task.hash] = w.r.now().Add(rescan)
 	}
 	w.mu.Unlock()
-	select {
-	case w.finished <- struct{}{}:
-	default:
-	}
 	// A walk delays its own feed only.
 	if o.walk && w.walks.Acquire(w.q.ctx, 1) == nil {
 		w.r.walk(w.q.ctx, o, func() {})
 		w.walks.Release(1)
+	}
+	select {
+	case w.finished <- struct{}{}:
+	default:
 	}
 }
 
@@ -146,7 +146,7 @@ func (w *watcher) pause(ctx context.Context, changes *watch.Watcher, next time.T
 				continue
 			}
 		case <-w.finished:
-			// The feed has a new due time, which may be the next of all.
+			// The feed has a new due time, which may be the next of all, or a marker of the meantime.
 		}
 		if !soon {
 			soon = true

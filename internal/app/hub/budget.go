@@ -99,7 +99,7 @@ func (h *shared) reach(ctx context.Context, callback string, request func() erro
 	if !h.budget.spend(host, h.now()) {
 		return errTooBusy
 	}
-	place, err := h.limits[calling].Acquire(ctx, laneOf(callback))
+	place, err := h.limits[calling].Acquire(ctx, fetch.HostKey(callback))
 	if err != nil {
 		return err
 	}

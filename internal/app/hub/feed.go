@@ -193,15 +193,9 @@ type feedReader struct {
 func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
 	was, _ := h.currentState(hash)
-	r := h.readings.recent(hash)
-	err := error(nil)
-	if r != nil {
-		err = r.remembered(h.now())
-	} else if r, err = h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false); err == nil {
-		err = r.err
-	}
-	if err != nil {
-		return nil, err
+	r := h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false)
+	if r.err != nil {
+		return nil, r.err
 	}
 	doc := *r.doc
 	doc.known = was.Digest
@@ -212,33 +206,25 @@ func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL stri
 // error is logged, and the feed is read again later, even if the caller does not wait.
 func (h *feedReader) ping(ctx context.Context, j job) (pingResult, error) {
 	hash := hashOf(j.url)
-	if !h.readsForPing(hash, j.url) {
-		if r := h.readings.recent(hash); r != nil {
-			err := r.remembered(h.now())
-			if err != nil {
-				h.log.add("unread", j.url, "%s", reason(err, allowFeeds))
-			}
-			return pingResult{nobody: true}, err
-		}
-	}
-	r, err := h.readFor(ctx, hash, j, true)
-	if err != nil {
-		return pingResult{}, err
+	wanted := h.readsForPing(hash, j.url)
+	r := h.readFor(ctx, hash, j, wanted)
+	if !wanted && r.err != nil && ctx.Err() == nil {
+		h.log.add("unread", j.url, "%s", reason(r.err, allowFeeds))
 	}
 	return r.result, cmp.Or(r.result.err, r.err)
 }
 
 // readFor reads a feed, or waits for another reading that can be used. The reading
 // continues after ctx ends.
-func (h *feedReader) readFor(ctx context.Context, hash string, j job, ping bool) (*reading, error) {
+func (h *feedReader) readFor(ctx context.Context, hash string, j job, ping bool) *reading {
 	old := h.readings.newest(hash)
 	answer := make(chan *reading, 1)
 	h.background.working.Go(func() { answer <- h.readInTurn(hash, j, ping, old) })
 	select {
 	case r := <-answer:
-		return r, nil
+		return r
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return &reading{err: context.Cause(ctx)}
 	}
 }
 
@@ -425,31 +411,17 @@ func (h *shared) allowed(feedURL string) bool {
 		func(prefix string) bool { return strings.HasPrefix(feedURL, prefix) })
 }
 
-// rememberedError is the error of a recent reading, which is not repeated yet.
-type rememberedError struct {
-	error
-	remaining time.Duration
-}
-
-func (e *rememberedError) Unwrap() error { return e.error }
-
-// remembered returns the error of a recent reading that failed, else nil.
-func (r *reading) remembered(now time.Time) error {
-	if r.err == nil {
-		return nil
-	}
-	return &rememberedError{r.err, r.at.Add(rememberErr).Sub(now)}
-}
-
 // unread returns the error for a caller if a feed cannot be read. It says when the feed can
 // be read again.
-func (h *feedReader) unread(what, feedURL string, err error) error {
+func (h *feedReader) unread(what, feedURL string) error {
 	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
-	old := (*rememberedError)(nil)
-	if remaining := h.readings.pauseLeft(hashOf(feedURL)); remaining > 0 {
+	hash := hashOf(feedURL)
+	if remaining := h.readings.pauseLeft(hash); remaining > 0 {
 		text += fmt.Sprintf(" Its server asked for a pause; it is read again in %s.", roundUp(remaining))
-	} else if errors.As(err, &old) {
-		text += fmt.Sprintf(" It failed a moment ago; it is read again in %s.", roundUp(old.remaining))
+	} else if r := h.readings.recent(hash); r != nil && r.err != nil {
+		if remaining := roundUp(r.at.Add(rememberErr).Sub(h.now())); remaining < rememberErr {
+			text += fmt.Sprintf(" It failed a moment ago; it is read again in %s.", remaining)
+		}
 	}
 	return rsscloud.Sentence(text)
 }

@@ -190,9 +190,7 @@ func New(o Options, report httpserver.Reporter) (*Hub, error) {
 	h.reader = feedReader{h, readWait}
 	h.notifier = notifier{h, fetch.NewClient(o.Callbacks), semaphore.NewWeighted(heldMost)}
 	h.background.ctx, h.background.stop = context.WithCancel(context.Background())
-	for _, hash := range h.jobs.unrecorded() {
-		h.record(hash) // not recorded before a kill
-	}
+	h.recordAll() // documents that were not recorded before a kill
 	return &Hub{shared: h, users: u, pingWait: waitMost}, nil
 }
 
@@ -246,9 +244,6 @@ func (h *shared) due() time.Time {
 	for hash, j := range w.pings {
 		h.background.working.Go(func() { h.reader.pingLate(hash, j) })
 	}
-	for _, hash := range w.records {
-		h.background.working.Go(func() { h.record(hash) })
-	}
 	for _, p := range w.rounds {
 		h.background.working.Go(func() { h.notifier.notifyRound(p) })
 	}
@@ -257,23 +252,30 @@ func (h *shared) due() time.Time {
 
 // currentState returns the state of a feed, preferring a document that is not recorded yet.
 func (h *shared) currentState(hash string) (feedState, error) {
-	if f := h.jobs.document(hash); f != nil {
+	if f := h.jobs.of(hash).newest; f != nil {
 		return *f, nil
 	}
 	return h.states.readFeed(hash)
 }
 
 // record writes the newest document of a feed to its file, after its subscribers were added to the
-// table. If that fails, the table keeps the document, and it is recorded later.
+// table. If that fails, the table keeps the document, and the next sweep records it.
 func (h *shared) record(hash string) {
 	h.recording.Lock()
 	defer h.recording.Unlock()
-	if f := h.jobs.document(hash); f != nil {
-		err := h.states.writeFeed(hash, *f)
-		if err != nil {
+	if f := h.jobs.of(hash).newest; f != nil {
+		if err := h.states.writeFeed(hash, *f); err != nil {
 			h.report.Warn("%v", err)
+			return
 		}
-		h.jobs.recorded(hash, f, err, h.now())
+		h.jobs.recorded(hash, f)
+	}
+}
+
+// recordAll records the documents that are not recorded yet.
+func (h *shared) recordAll() {
+	for _, hash := range h.jobs.unrecorded() {
+		h.record(hash)
 	}
 }
 
@@ -306,6 +308,7 @@ func (h *Hub) sweep(clean bool) {
 	if clean {
 		// Modification times are by the real clock.
 		atomicfile.SweepTree(h.states.dir, time.Now())
+		h.recordAll()
 	}
 	s, err := h.states.sweep(clean, h.now, func() bool { return h.background.ctx.Err() != nil }, h.report.Warn)
 	if err != nil {

@@ -39,7 +39,6 @@ type jobs struct {
 type feedJobs struct {
 	ping    *job            // nil for none
 	newest  *feedState      // document to record; nil for none
-	record  job             // attempts to record it; zero before the first has failed
 	pending map[string]*job // subscribers without the newest document, by key
 	version int             // number of the document; each update increments it
 	fresh   bool            // no round has begun with this version
@@ -59,7 +58,6 @@ type job struct {
 	at      time.Time // when the next attempt is due; zero for now
 	last    time.Time // when the last attempt failed
 	extra   bool      // one more attempt is due now, because of an update
-	unread  bool      // the last attempt failed because the feed could not be read
 }
 
 // retrySteps is the wait after each failed attempt to notify a subscriber or to read a feed for
@@ -237,17 +235,9 @@ func (a *job) due(now time.Time, most time.Duration) bool {
 
 // work is the jobs that are due at one moment.
 type work struct {
-	pings   map[string]*job // readings, by the hash of the feed
-	records []string        // hashes of feeds whose document must be recorded again
-	rounds  []*round        // one for each feed with subscribers to notify
-	next    time.Time       // when more is due; zero for never
-}
-
-// retry counts a failure, and sets when the next attempt is due. After the series of attempts it is due
-// every half hour.
-func (a *job) retry(now time.Time) {
-	a.tries++
-	a.at = now.Add(retrySteps.Wait(a.tries, 0, 0))
+	pings  map[string]*job // readings, by the hash of the feed
+	rounds []*round        // one for each feed with subscribers to notify
+	next   time.Time       // when more is due; zero for never
 }
 
 // begin returns the jobs that are due, and marks them as begun. most is the longest time
@@ -273,13 +263,6 @@ func (j *jobs) begin(now time.Time, most time.Duration, subscribed func(hash str
 			} else {
 				soonest(a.at)
 			}
-		}
-		if a := &f.record; f.newest != nil && a.tries > 0 {
-			if a.due(now, mostAfter) {
-				w.records = append(w.records, hash)
-				a.retry(now)
-			}
-			soonest(a.at)
 		}
 		if f.running != nil && f.running.version == f.version {
 			continue // subscribers that failed in this round wait for its end, so that one reading serves many
@@ -349,29 +332,24 @@ func (j *jobs) unrecorded() (hashes []string) {
 	return hashes
 }
 
-// document returns the document of a feed to record; nil for none.
-func (j *jobs) document(hash string) *feedState {
+// of returns a copy of the jobs of a feed.
+func (j *jobs) of(hash string) feedJobs {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if f := j.feeds[hash]; f != nil {
-		return f.newest
+		return *f
 	}
-	return nil
+	return feedJobs{}
 }
 
-// recorded ends the job to record a document, unless err is not nil, or there is a newer document.
-func (j *jobs) recorded(hash string, doc *feedState, err error, now time.Time) {
+// recorded ends the job to record a document, unless there is a newer one.
+func (j *jobs) recorded(hash string, doc *feedState) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	f := j.feeds[hash]
-	switch {
-	case f == nil || f.newest != doc:
-	case err == nil:
-		f.newest, f.record = nil, job{}
+	if f := j.feeds[hash]; f != nil && f.newest == doc {
+		f.newest = nil
 		_ = j.write(hash+"\t"+docKey+"\n", false)
 		j.forget(hash)
-	case f.record.tries == 0:
-		f.record.retry(now) // later attempts are counted when they begin
 	}
 }
 
@@ -406,7 +384,7 @@ func (j *jobs) update(hash string, doc feedState, keys []string, c *heldContent,
 		}
 	}
 	older, f.content = f.content, c
-	f.newest, f.record = &doc, job{}
+	f.newest = &doc
 	f.version++
 	f.fresh = f.fresh || len(keys) > 0
 	return older, nil
@@ -430,24 +408,6 @@ func (j *jobs) join(hash string, n int) {
 	defer j.mu.Unlock()
 	j.feed(hash).joins += n
 	j.forget(hash)
-}
-
-// joining reports whether a subscription to a feed is being made.
-func (j *jobs) joining(hash string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	f := j.feeds[hash]
-	return f != nil && f.joins > 0
-}
-
-// running returns the round of a feed that has not ended; nil for none.
-func (j *jobs) running(hash string) *round {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if f := j.feeds[hash]; f != nil {
-		return f.running
-	}
-	return nil
 }
 
 // round is a set of attempts to notify subscribers of a feed, all due at the same time.
@@ -515,7 +475,7 @@ func (j *jobs) failed(p *round, key string, now, after time.Time, unread bool) {
 	if a == nil {
 		return
 	}
-	a.busy, a.last, a.unread = false, now, unread
+	a.busy, a.last = false, now
 	if a.extra {
 		a.extra = false
 	} else if a.tries++; retrySteps.Over(a.tries) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/passwords"
 )
 
@@ -142,7 +143,7 @@ func TestLanes(t *testing.T) {
 		"http://A.example/x": "a.example:80", "http://a.example:80/y": "a.example:80", "https://a.example/": "a.example:443", "http://a.example:8080/": "a.example:8080",
 		"http://[2001:db8::1]/": "[2001:db8::1]:80", "http://[": "",
 	} {
-		if got := laneOf(callback); got != want {
+		if got := fetch.HostKey(callback); got != want {
 			t.Errorf("%s: %s", callback, got)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,7 +19,6 @@ import (
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/http/httpserver"
 	"github.com/lektordir/lektor/internal/text/feedurl"
-	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -135,23 +133,10 @@ func oneField(s string) string { return termsafe.Brief(s) }
 // flag that allows it.
 func reason(err error, flag string) string {
 	if private := (*httpmsg.PrivateError)(nil); errors.As(err, &private) {
-		text := "a private address was not asked"
-		if private.Addr.IsValid() {
-			text = fmt.Sprintf("the private address %s was not asked", private.Addr)
-		}
-		return text + "; if it is yours, allow it with " + flag
+		return private.Where() + " was not asked; if it is yours, allow it with " + flag
 	}
 	if redirect := (*httpmsg.RedirectError)(nil); errors.As(err, &redirect) {
 		return "a redirect was not followed: " + redirect.Reason // without the target, which may be incomplete
-	}
-	if status, ok := errors.AsType[*httpmsg.StatusError](err); ok {
-		// The usual advice of this error is for readers of a feed.
-		text := fmt.Sprintf("%s: the server answered %d %s", feedurl.Brief(status.URL), status.Status,
-			http.StatusText(status.Status))
-		if status.RetryAfter > 0 {
-			text += ", and asked for a pause of " + humanize.ShortDuration(status.RetryAfter)
-		}
-		return text
 	}
 	return err.Error()
 }

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
-	"net"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/protocol/websub"
-	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
@@ -42,7 +39,7 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 	var keys []string
 	// A subscription that is stored meanwhile would neither be listed nor find the update
 	// recorded, see keepSubscription.
-	err := h.states.locked(hash, true, func() error {
+	err := h.states.locked(hash, func() error {
 		all, err := h.states.keys(hash)
 		if err != nil {
 			return err
@@ -60,7 +57,7 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 	h.log.add("updated", f.URL, "%s", humanize.Count(len(keys), "subscriber"))
 	h.hurry()
 	t.subscribers = len(keys)
-	if p := h.jobs.running(hash); p != nil {
+	if p := h.jobs.of(hash).running; p != nil {
 		t.done = p.done
 	}
 	return t, nil
@@ -211,7 +208,7 @@ func (h *notifier) notifyAll(p *round, list []subscription, c *heldContent) {
 	slices.SortStableFunc(list, func(a, b subscription) int { return cmp.Compare(a.rank(), b.rank()) })
 	queues := map[string][]*subscription{}
 	for i := range list {
-		host := laneOf(list[i].Callback)
+		host := fetch.HostKey(list[i].Callback)
 		queues[host] = append(queues[host], &list[i])
 	}
 	var all sync.WaitGroup
@@ -319,15 +316,6 @@ func (h *notifier) recordResult(hash string, s *subscription, event any) subscri
 		h.counts.add(s.Caller, -1)
 	}
 	return is
-}
-
-// laneOf returns host and port of a callback.
-func laneOf(callback string) string {
-	u, err := url.Parse(callback)
-	if err != nil {
-		return ""
-	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), feedurl.Port(u))
 }
 
 // hostOf returns the host of a callback for the log. The path is a secret of the

@@ -24,7 +24,7 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 		if _, err := j.update(hash, feedState{}, []string{key}, nil, now); err != nil {
 			t.Fatal(err)
 		}
-		j.recorded(hash, j.document(hash), nil, now)
+		j.recorded(hash, j.of(hash).newest)
 	}
 	begin := func() *round {
 		passes := j.begin(now, time.Hour, nil).rounds
@@ -64,7 +64,7 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 	if _, err := j.update(hash, feedState{}, keys, nil, now); err != nil {
 		t.Fatal(err)
 	}
-	j.recorded(hash, j.document(hash), nil, now)
+	j.recorded(hash, j.of(hash).newest)
 	j.compact = 2000
 	for range len(retrySteps.Steps) {
 		work := j.begin(now, time.Hour, nil)
@@ -124,7 +124,7 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 	if _, err := j.update(hash, feedState{}, keys, nil, now); err != nil {
 		t.Fatal(err)
 	}
-	j.recorded(hash, j.document(hash), nil, now)
+	j.recorded(hash, j.of(hash).newest)
 	passes := j.begin(now, time.Hour, nil).rounds
 	whole := j.log
 	var err error
@@ -340,19 +340,16 @@ func TestRefusedDocumentIsRecordedLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settle()
-	w.advance(retrySteps.Steps[0] - time.Second)
-	warnings := func() int { return strings.Count(w.log.String(), record) }
-	if n := warnings(); n != 1 {
-		t.Errorf("%d warnings before the second attempt is due: %s", n, w.log)
-	}
-	w.advance(time.Second)
-	if n := warnings(); n != 2 || w.onDisk().feeds[hash].newest == nil {
-		t.Errorf("%d warnings after the second attempt: %s", n, w.log)
+	for range 2 {
+		if !strings.Contains(w.log.String(), record) || w.onDisk().feeds[hash].newest == nil {
+			t.Errorf("no warning, or the document is lost: %s", w.log)
+		}
+		w.h.sweep(true)
 	}
 	if err := os.Remove(record); err != nil {
 		t.Fatal(err)
 	}
-	w.advance(retrySteps.Steps[1])
+	w.h.sweep(true)
 	if f, err := w.h.shared.states.readFeed(hash); err != nil || f.Digest != two.Digest || len(w.h.shared.jobs.feeds) != 0 {
 		t.Errorf("%+v, %v, %d feeds with jobs", f, err, len(w.h.shared.jobs.feeds))
 	}

@@ -131,7 +131,7 @@ func (f *feedState) fields() []values.Field {
 }
 
 func (st states) writeFeed(hash string, f feedState) error {
-	if err := os.MkdirAll(st.feed(hash), 0o700); err != nil {
+	if err := atomicfile.MkdirAll(st.feed(hash), 0o700); err != nil {
 		return err
 	}
 	path := filepath.Join(st.feed(hash), "feed")
@@ -146,7 +146,7 @@ func (st states) writeFeed(hash string, f feedState) error {
 // noteFeed writes the state of a feed with its first subscriber, from the document that was
 // just read. It keeps a state that exists already.
 func (st states) noteFeed(hash string, f feedState) error {
-	return st.locked(hash, true, func() error {
+	return st.locked(hash, func() error {
 		if old, err := st.readFeed(hash); err != nil || old.Digest != "" {
 			return err
 		}
@@ -213,7 +213,7 @@ func (st states) notifiable(hash string, keys []string, now time.Time) (list []s
 // cut, and the subscription would be lost.
 func (st states) apply(hash, key string, event any, now time.Time) (was, is subscription, do fileAction, err error) {
 	_, begins := event.(verified)
-	err = st.locked(hash, begins, func() error {
+	err = st.locked(hash, func() error {
 		var v *values.Values
 		var err error
 		if was, v, err = st.readSubscription(hash, key); err != nil && !begins {
@@ -226,42 +226,30 @@ func (st states) apply(hash, key string, event any, now time.Time) (was, is subs
 		case do == remove:
 			return atomicfile.Remove(path)
 		}
+		if err := atomicfile.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
 		return atomicfile.Write(path, is.text(v))
 	})
 	return was, is, do, err
 }
 
-// locked calls do while it holds the lock of a feed, which other processes respect, too.
-// Without create, it fails if the feed does not exist.
-func (st states) locked(hash string, create bool, do func() error) error {
-	dir := st.subs(hash)
-	for try := 0; ; try++ {
-		if create {
-			if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
-				return err
-			}
-		}
-		f, err := os.Open(dir)
-		if err != nil {
-			if create && errors.Is(err, fs.ErrNotExist) && try < 100 {
-				continue // it was removed by a sweep meanwhile
-			}
-			return err
-		}
-		there := false
-		if err = atomicfile.Hold(f, unix.LOCK_EX); err == nil {
-			there, err = atomicfile.InPlace(f) // false if removed while waiting
-		}
-		if there {
-			err = do()
-		}
-		if _ = f.Close(); there {
-			return err
-		}
-		if !create || !errors.Is(err, fs.ErrNotExist) && err != nil || try >= 100 {
-			return err
-		}
+// locked calls do while it holds the lock of a feed, which other processes respect, too. It is that of the directory
+// feeds/ab, which is never removed.
+func (st states) locked(hash string, do func() error) error {
+	dir := filepath.Dir(st.feed(hash))
+	if err := atomicfile.MkdirAll(dir, 0o700); err != nil {
+		return err
 	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := atomicfile.Hold(f, unix.LOCK_EX); err != nil {
+		return err
+	}
+	return do()
 }
 
 // keys returns the keys of the subscriptions to a feed.
@@ -337,7 +325,7 @@ func (st states) sweep(clean bool, now func() time.Time, stop func() bool, warn 
 // expire removes a subscription, if that is still right under the lock.
 func (st states) expire(hash, key string, now time.Time) (subscription, error) {
 	var sub subscription
-	err := st.locked(hash, false, func() (err error) {
+	err := st.locked(hash, func() (err error) {
 		if sub, err = st.read(hash, key); err == nil && !sub.wants(now) {
 			err = os.Remove(filepath.Join(st.subs(hash), key))
 		}
@@ -348,7 +336,7 @@ func (st states) expire(hash, key string, now time.Time) (subscription, error) {
 
 // forget removes a feed, if it has no subscriptions.
 func (st states) forget(hash string) {
-	_ = st.locked(hash, false, func() error {
+	_ = st.locked(hash, func() error {
 		if err := os.Remove(st.subs(hash)); err != nil {
 			return err // not empty
 		}

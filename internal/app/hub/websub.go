@@ -71,7 +71,7 @@ func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values)
 	for _, t := range topics {
 		hash := hashOf(t)
 		// In this order, because a subscription is stored before it is no longer joining.
-		if !h.jobs.joining(hash) && !h.readsForPing(hash, t) {
+		if h.jobs.of(hash).joins == 0 && !h.readsForPing(hash, t) {
 			h.logUnchanged(t, pingResult{nobody: true})
 		} else if _, err := h.postpone(hash, job{url: t, caller: caller},
 			h.readings.gap(hash, h.opts.PingGap)); err != nil {

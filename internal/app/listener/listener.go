@@ -11,13 +11,11 @@
 package listener
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"maps"
 	mathrand "math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -28,7 +26,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/settings"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/files/watch"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpserver"
 	"github.com/lektordir/lektor/internal/http/limiter"
@@ -41,12 +38,10 @@ const (
 	// DefaultCooldown is the minimum time between two due markers of a feed.
 	DefaultCooldown = 10 * time.Second
 
-	perBatch   = 20 // feeds in a request; more exceed the limit of some hubs
-	atOnce     = 64 // hubs that are asked at once
-	rescan     = time.Minute
-	noteEvery  = 20 * time.Second // how often the heard file is written
-	collectFor = 300 * time.Millisecond
-	pollEvery  = 5 * time.Second
+	perBatch = 20 // feeds in a request; more exceed the limit of some hubs
+	atOnce   = 64 // hubs that are asked at once
+	// checkEvery is how often changes of feeds are looked for, and the heard file is written.
+	checkEvery = 20 * time.Second
 	// leaveAgain is the time after which a marker that could not be written, for example
 	// on a full disk, is tried again; a longer cooldown takes precedence.
 	leaveAgain = 5 * time.Second
@@ -67,7 +62,6 @@ type Listener struct {
 	wake    chan struct{}
 	limit   *limiter.Limiter // limits concurrent requests to hubs
 	batches sync.WaitGroup
-	watched *watches  // nil until it runs
 	heard   time.Time // when a listener last ran; used only by Run
 
 	mu sync.Mutex
@@ -106,7 +100,7 @@ func (w *warner) warnOnce(key, format string, args ...any) {
 	}
 }
 
-// feed is one feed. Listener.mu guards its fields, except hash and saved.
+// feed is one feed. Listener.mu guards its fields, except hash.
 type feed struct {
 	hash string
 	registration
@@ -117,7 +111,6 @@ type feed struct {
 	purged   bool     // it is no longer in the lektor-dir
 
 	saving sync.Mutex
-	saved  push.Registration // as in the files; guarded by saving
 }
 
 // callback is the meaning of a token: a WebSub subscription, or all feeds of a cloud.
@@ -241,11 +234,7 @@ func (l *Listener) Run(ctx context.Context) error {
 	defer l.batches.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := watch.New(ctx, pollEvery, func(s string) { l.report.Warn("%s", s) }, nil)
-	if err := w.Add(l.dir.Join("src")); err != nil {
-		return err
-	}
-	l.watched = &watches{l.dir, w, map[string]bool{}}
+	check := l.now().Add(checkEvery)
 	if err := l.scan(); err != nil {
 		return err
 	}
@@ -254,19 +243,11 @@ func (l *Listener) Run(ctx context.Context) error {
 	}
 	l.heard = lastHeard(l.dir)
 	l.listening()
-	scanAt, noteAt := l.now().Add(rescan), l.now().Add(noteEvery)
-	// A time too far ahead was set by a wrong clock.
-	late := func(at time.Time, every time.Duration) bool {
-		left := at.Sub(l.now())
-		return left <= 0 || left > every
-	}
-	dirty := map[string]bool{}
-	var collected <-chan time.Time
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		next := l.step(ctx)
-		wait := min(scanAt.Sub(l.now()), noteAt.Sub(l.now()), noteEvery)
+		wait := min(check.Sub(l.now()), checkEvery)
 		if !next.IsZero() {
 			wait = min(wait, next.Sub(l.now()))
 		}
@@ -275,23 +256,15 @@ func (l *Listener) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-l.wake:
-		case <-w.Wake():
-			for dir := range w.Take() {
-				dirty[l.hashOf(dir)] = true
-			}
-			collected = cmp.Or(collected, time.After(collectFor))
-		case <-collected:
-			collected = nil
-			l.reload(dirty)
-			clear(dirty)
 		case <-timer.C:
-			if late(noteAt, noteEvery) {
-				noteAt = l.now().Add(noteEvery)
-				l.listening()
+			// A time too far ahead was set by a wrong clock.
+			if left := check.Sub(l.now()); left > 0 && left <= checkEvery {
+				continue
 			}
-			if late(scanAt, rescan) {
-				scanAt = l.now().Add(rescan)
-				l.rescan()
+			check = l.now().Add(checkEvery)
+			l.listening()
+			if err := l.scan(); err != nil {
+				l.warnOnce("scan"+err.Error(), "%v", err)
 			}
 		}
 	}
@@ -320,39 +293,11 @@ func (l *Listener) deaf() {
 	}
 }
 
-// hashOf returns the feed of a directory below src/, "" for src/ itself.
-func (l *Listener) hashOf(dir string) string {
-	rel, ok := strings.CutPrefix(dir, l.dir.Join("src")+"/")
-	if !ok {
-		return ""
-	}
-	h, _, _ := strings.Cut(rel, "/")
-	return h
-}
-
 // poke makes Run look for due requests.
 func (l *Listener) poke() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
-	}
-}
-
-// reload reads the feeds again whose directories have changed; "" stands for src/.
-func (l *Listener) reload(dirty map[string]bool) {
-	if dirty[""] {
-		l.rescan()
-	}
-	for h := range dirty {
-		if h != "" {
-			l.load(h)
-		}
-	}
-}
-
-func (l *Listener) rescan() {
-	if err := l.scan(); err != nil {
-		l.report.Warn("%v", err)
 	}
 }
 
@@ -365,7 +310,6 @@ func (l *Listener) scan() error {
 	there := make(map[string]bool, len(hashes))
 	for _, h := range hashes {
 		there[h] = true
-		l.watched.add(h)
 		if old, known := l.stamps[h]; !known || old != push.StampOf(l.dir, h) {
 			l.load(h)
 		}
@@ -395,7 +339,6 @@ func (l *Listener) scan() error {
 
 // load reads a feed again.
 func (l *Listener) load(hash string) {
-	l.watched.add(hash)
 	stamp := push.StampOf(l.dir, hash)
 	e := read{url: subscriptions.PublicURL(l.dir, hash)}
 	offered, list, bad := readOffers(l.dir, hash, e.url)
@@ -448,7 +391,7 @@ func (l *Listener) feedOf(hash string, offered bool) *feed {
 	if strings.Contains(reg.Error, notAsked) {
 		reg.Next = time.Time{} // the address may be allowed now; if not, no request is made
 	}
-	return &feed{hash: hash, registration: registration{Registration: reg}, saved: reg}
+	return &feed{hash: hash, registration: registration{Registration: reg}}
 }
 
 // name sets the keys by which hubs know a feed: of the given URLs, the topics of its
@@ -521,11 +464,9 @@ func (l *Listener) save(f *feed) {
 	if gone {
 		return
 	}
-	if err := reg.Write(l.dir, f.hash, &f.saved); err != nil {
+	if err := reg.Write(l.dir, f.hash); err != nil {
 		l.warnOnce("save"+err.Error(), "%v", err)
-		return
 	}
-	f.saved = reg
 }
 
 // notified handles a notification that a feed was updated.
@@ -563,38 +504,6 @@ func (l *Listener) leaveMarker(f *feed) {
 		l.poke()
 	}
 	l.apply(f, left{})
-}
-
-// watches are the watched directories of feeds. Only Run uses them.
-type watches struct {
-	dir     *lektordir.Dir
-	watcher *watch.Watcher
-	known   map[string]bool
-}
-
-// add watches push/ of a feed, or the nearest existing directory above it.
-func (w *watches) add(hash string) {
-	if w == nil {
-		return
-	}
-	dirs := push.Dirs(w.dir, hash)
-	for i, dir := range dirs {
-		if w.known[dir] {
-			if _, err := os.Stat(dir); err == nil {
-				return
-			}
-		} else if w.watcher.Add(dir) == nil {
-			w.known[dir] = true
-			// Also watch directories that were created before this watch began.
-			for _, deeper := range slices.Backward(dirs[:i]) {
-				if w.watcher.Add(deeper) == nil {
-					w.known[deeper] = true
-				}
-			}
-			return
-		}
-		delete(w.known, dir)
-	}
 }
 
 // token returns random bytes in hexadecimal.

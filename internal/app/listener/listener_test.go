@@ -771,23 +771,29 @@ func TestStatus(t *testing.T) {
 
 // Run notices new and changed feeds without a restart.
 func TestRunNoticesNewFeedsAndChangedHubs(t *testing.T) {
-	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Fetch.Now = nil; o.Cooldown = 0 })
+	w := newWorld(t, &hub.Hub{}, func(o *ListenOptions) { o.Cooldown = 0 })
 	ready := make(chan struct{})
 	w.opts.Ready = func() { close(ready) }
 	w.restart()
+	feed := func(feedURL string, files ...string) string {
+		hash := w.feed(feedURL, files...)
+		w.clock.Add(checkEvery)
+		w.l.poke()
+		return hash
+	}
 	b := w.feed(feedB) // exists before Run
 	w.restart()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- w.l.Run(ctx) }()
 	<-ready
-	w.feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	feed(feedB, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	until(t, "the registration at the new cloud of an existing feed", func() bool { return w.state(b).State == Registered })
-	a := w.feed(feedA)
+	a := feed(feedA)
 	until(t, "the reading of the new feed", func() bool { w.l.mu.Lock(); defer w.l.mu.Unlock(); _, ok := w.l.stamps[a]; return ok })
-	w.feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
+	feed(feedA, w.cloud("/rsscloud/pleaseNotify", "http-post"))
 	until(t, "the registration of a new feed", func() bool { return w.state(a).State == Registered })
-	w.feed(feedA, "hub="+w.plain+"/websub", "cloud")
+	feed(feedA, "hub="+w.plain+"/websub", "cloud")
 	until(t, "the subscription at the new hub", func() bool { st := w.state(a); return st.State == Registered && st.Protocol == WebSub })
 	until(t, "the subscription in the hub", func() bool { return len(w.hub.Subscriptions()) == 1 })
 	if err := w.hub.Deliver(feedA, "sha1", []byte("x")); err != nil || !w.marker(a) {

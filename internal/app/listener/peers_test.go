@@ -164,14 +164,14 @@ func TestHubThatDropsAbsentListeners(t *testing.T) {
 	// While the listener runs, it does not renew early.
 	before, _ = w.hub.Requests()
 	for range 10 {
-		w.clock.Add(noteEvery)
+		w.clock.Add(checkEvery)
 		w.l.listening()
 		w.step()
 	}
 	if after, _ := w.hub.Requests(); after != before {
 		t.Errorf("%d requests while it listens", after-before)
 	}
-	w.clock.Add(-10 * noteEvery)
+	w.clock.Add(-10 * checkEvery)
 	if err := w.hub.Notify(feedA); err != nil || !w.marker(a) {
 		t.Error("a notification leaves no marker after the renewal", err)
 	}

@@ -1,10 +1,10 @@
 package listener
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -34,18 +34,18 @@ type PingOptions struct {
 func Ping(ctx context.Context, o PingOptions, s *cmdline.Streams) error {
 	var named []Target
 	if o.Cloud != "" {
-		t, err := CloudTarget(o.Cloud)
+		t, err := rsscloud.ParsePingTarget(o.Cloud)
 		if err != nil {
 			return cmdline.Usagef("--cloud: %w", err)
 		}
-		named = append(named, t)
+		named = append(named, cloudTarget(t.URLs[0], t))
 	}
 	if o.Hub != "" {
 		u, err := feedurl.Parse(o.Hub)
 		if err != nil {
 			return cmdline.Usagef("--hub: %w", err)
 		}
-		named = append(named, Target{Name: u.String(), hub: u.String(), chosen: true})
+		named = append(named, hubTarget(u.String(), true, ""))
 	}
 	// A publisher may have no lektor-dir.
 	d, err := lektordir.Open(o.Dir, nil)
@@ -65,18 +65,14 @@ func Ping(ctx context.Context, o PingOptions, s *cmdline.Streams) error {
 		}
 		feed := u.String()
 		u.User = nil // a password is for the feed's server only
-		targets := slices.Clone(named)
-		if len(named) > 0 {
-			for i := range targets {
-				targets[i].topic = feedurl.Public(feed)
-			}
-		} else if targets, err = Targets(ctx, c, d, feed); err != nil {
-			if _, ok := errors.AsType[*NoCloudError](err); ok {
-				err = cmdline.Hint(err, "name a cloud with --cloud, or a hub with --hub")
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
+		targets := named
+		if len(named) == 0 {
+			targets, err = Targets(ctx, c, d, feed)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
 			s.Report.Print(err)
 			continue
 		}
@@ -93,9 +89,11 @@ func Ping(ctx context.Context, o PingOptions, s *cmdline.Streams) error {
 
 // notify pings a target, and prints its answer. name is the feed's URL for messages.
 func (t Target) notify(ctx context.Context, c *fetch.Client, feed, name string, s *cmdline.Streams) {
-	msg, err := t.Ping(ctx, c, feed)
+	msg, err := t.ping(ctx, c, feed)
 	switch {
 	case ctx.Err() != nil:
+	case isA[*httpmsg.PrivateError](err):
+		s.Report.Print(errors.New(explain(err)))
 	case err != nil:
 		s.Report.Print(err)
 	case msg == "":
@@ -107,24 +105,29 @@ func (t Target) notify(ctx context.Context, c *fetch.Client, feed, name string, 
 
 // Target is a cloud or hub that a publisher notifies of an update.
 type Target struct {
-	Name  string // its URL
-	ping  rsscloud.PingTarget
-	hub   string // URL of a WebSub hub
-	topic string
-	// chosen is true if the user named the hub; see [fetch.Post].
-	chosen bool
+	Name string // its URL
+	// ping notifies it of an update of the feed at a URL, without the password in that, and returns its answer in one
+	// line.
+	ping func(ctx context.Context, c *fetch.Client, feed string) (string, error)
 }
 
-// NoCloudError is the error for a feed that names neither a cloud nor a hub.
-type NoCloudError struct{ URL string }
+func cloudTarget(name string, t rsscloud.PingTarget) Target {
+	return Target{name, func(ctx context.Context, c *fetch.Client, feed string) (string, error) {
+		return rsscloud.Ping(ctx, c, t, feedurl.Public(feed))
+	}}
+}
 
-func (e *NoCloudError) Error() string {
-	return e.URL + ": the feed names no cloud and no hub"
+// hubTarget returns a WebSub hub. For chosen see [fetch.Post]; the topic "" is the URL of the feed.
+func hubTarget(hub string, chosen bool, topic string) Target {
+	return Target{hub, func(ctx context.Context, c *fetch.Client, feed string) (string, error) {
+		return "", websub.Publish(ctx, c, hub, chosen, cmp.Or(topic, feedurl.Public(feed)))
+	}}
 }
 
 // Targets returns the targets that a feed names, from the lektor-dir d if it is subscribed
 // to there, otherwise from the feed itself. d may be nil. feed is the URL of the feed.
 func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string) ([]Target, error) {
+	name := feedurl.Public(feed)
 	var list []offer
 	if d != nil {
 		if hash, err := d.FindFeed(lektordir.NormalizeID(feed)); err == nil {
@@ -139,56 +142,28 @@ func Targets(ctx context.Context, c *fetch.Client, d *lektordir.Dir, feed string
 		doc, err := feedconv.ParseBytes(resp.Body,
 			feedconv.Options{URL: resp.FinalURL, ContentType: resp.Header.Get("Content-Type")})
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", feed, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		list, err = offers(push.Of(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)),
-			feedurl.Public(feed))
+		list, err = offers(push.Of(doc.Clouds, websub.Links(resp.Header, resp.FinalURL, doc.Links)), name)
 		if err != nil && len(list) == 0 {
-			return nil, fmt.Errorf("%s: %w", feed, err)
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	var out []Target
 	for _, o := range list {
-		t := Target{Name: o.hub, topic: feedurl.Public(feed)}
 		if o.protocol == WebSub {
-			t.hub, t.topic = o.hub, o.topic
-		} else {
-			p, err := o.cloud.PingTarget()
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", feed, err)
-			}
-			t.ping = p
+			out = append(out, hubTarget(o.hub, false, o.topic))
+			continue
 		}
-		out = append(out, t)
+		t, err := o.cloud.PingTarget()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		out = append(out, cloudTarget(o.hub, t))
 	}
 	if len(out) == 0 {
-		return nil, &NoCloudError{URL: feed}
+		return nil, cmdline.Hint(fmt.Errorf("%s: the feed names no cloud and no hub", name),
+			"name a cloud with --cloud, or a hub with --hub")
 	}
 	return out, nil
-}
-
-// CloudTarget returns the target for a cloud named by the user; see
-// [rsscloud.ParsePingTarget].
-func CloudTarget(cloud string) (Target, error) {
-	p, err := rsscloud.ParsePingTarget(cloud)
-	if err != nil {
-		return Target{}, err
-	}
-	return Target{Name: p.URLs[0], ping: p}, nil
-}
-
-// Ping notifies the target of an update of a feed, and returns its answer in one line. It
-// does not send a password in the feed's URL.
-func (t Target) Ping(ctx context.Context, c *fetch.Client, feed string) (string, error) {
-	var msg string
-	var err error
-	if t.hub != "" {
-		err = websub.Publish(ctx, c, t.hub, t.chosen, t.topic)
-	} else {
-		msg, err = rsscloud.Ping(ctx, c, t.ping, feedurl.Public(feed))
-	}
-	if isA[*httpmsg.PrivateError](err) {
-		return "", errors.New(explain(err))
-	}
-	return msg, err
 }

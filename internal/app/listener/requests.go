@@ -372,11 +372,7 @@ const notAsked = ": not asked: the feed names a hub at "
 // explain returns an error as a text for the log and the file error.
 func explain(err error) string {
 	if private, ok := errors.AsType[*httpmsg.PrivateError](err); ok {
-		what := "a private address"
-		if private.Addr.IsValid() {
-			what = "the private address " + private.Addr.String()
-		}
-		return termsafe.Brief(private.URL + notAsked + what + "; if it is yours, allow it with --allow")
+		return termsafe.Brief(private.URL + notAsked + private.Where() + "; if it is yours, allow it with --allow")
 	}
 	return termsafe.Brief(err.Error())
 }

@@ -213,7 +213,7 @@ func TestPingSendsNoPassword(t *testing.T) {
 	if err != nil || len(targets) != 1 {
 		t.Fatal(targets, err)
 	}
-	if _, err := targets[0].Ping(context.Background(), c, feed); err != nil {
+	if _, err := targets[0].ping(context.Background(), c, feed); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) != 1 || told[0] != base+"/feed" {

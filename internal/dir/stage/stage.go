@@ -205,11 +205,7 @@ func (t *Stager) datesAllow(it *item, newest journal.Record, rule Dates) (bool, 
 		if !exists {
 			break
 		}
-		place := "new/"
-		if name.Cur {
-			place = "cur/"
-		}
-		oldDate, err := t.dated(place + t.Feed() + "/" + name.Base())
+		oldDate, err := t.dated(t.path(name))
 		if err == nil {
 			// The files have whole seconds.
 			oldDate, newDate := oldDate.Truncate(time.Second), it.entry.updated().Truncate(time.Second)
@@ -348,11 +344,20 @@ func (t *Stager) Revise(ctx context.Context, old string, files iter.Seq2[string,
 	return unique, err == nil, err
 }
 
-// Find returns the newest version in new/ or cur/ of an entry that was staged with an [Own] GUID.
-func (t *Stager) Find(ctx context.Context, id string) (found entryname.Name, ok bool) {
+// path returns the path of an entry of the feed, relative to the lektor-dir.
+func (t *Stager) path(n entryname.Name) string {
+	place := "new/"
+	if n.Cur {
+		place = "cur/"
+	}
+	return place + t.Feed() + "/" + n.Base()
+}
+
+// Find returns the path of the newest version in new/ or cur/ of an entry that was staged with an [Own] GUID, or "".
+func (t *Stager) Find(ctx context.Context, id string) (path string) {
 	j, err := t.Journal()
 	if err != nil {
-		return found, false
+		return ""
 	}
 	known := map[string]bool{}
 	for _, r := range j.Versions(journal.DigestOf("guid", id)) {
@@ -362,10 +367,10 @@ func (t *Stager) Find(ctx context.Context, id string) (found entryname.Name, ok 
 	l, _ := t.Dir().List(ctx, t.Feed(), true)
 	for _, n := range l.Names {
 		if known[entryname.Identity(n.Unique)] {
-			found, ok = n, true
+			path = t.path(n)
 		}
 	}
-	return found, ok
+	return path
 }
 
 // Outcome returns a result of [Stager.Stage] without the versions that were not delivered because a viewer

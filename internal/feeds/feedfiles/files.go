@@ -179,14 +179,8 @@ func ModTime(path string) (time.Time, bool) {
 	return fi.ModTime(), true
 }
 
-// TimeOf returns the modification time of the file at path, zero if it does not exist.
-func TimeOf(path string) time.Time {
-	fi, err := os.Stat(path)
-	if err != nil {
-		return time.Time{}
-	}
-	return fi.ModTime()
-}
+// TimeOf is [ModTime], or the zero time if the file does not exist.
+func TimeOf(path string) time.Time { t, _ := ModTime(path); return t }
 
 // Guard returns an error if a directory on the path to a feed's area is a symbolic link, because a
 // write would follow it. An empty area means src/$feed/etc.

@@ -219,14 +219,14 @@ func (a *Values) SaveTimes(names ...string) error {
 	var errs []error
 	for _, name := range names {
 		if t, ok := a.times[name]; ok {
-			errs = append(errs, a.SaveTime(name, t))
+			errs = append(errs, a.saveTime(name, t))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// SaveTime sets the modification time of a file, and creates an empty one if necessary.
-func (a *Values) SaveTime(name string, t time.Time) error {
+// saveTime sets the modification time of a file, and creates an empty one if necessary.
+func (a *Values) saveTime(name string, t time.Time) error {
 	path := a.Path(name)
 	ts, err := unix.TimeToTimespec(t)
 	if err != nil {

@@ -74,9 +74,6 @@ func (h *History) Linked() Linked {
 // SetLinked records l durably, because an unmodified document is not parsed again, so that its archives
 // would be missed. If Prev is "", SetLinked clears the gap.
 func (h *History) SetLinked(l Linked) error {
-	if l == (Linked{}) && !h.Exists() {
-		return nil
-	}
 	err := errors.Join(h.dir.RecordDurably(filePrev, feedfiles.OneField(l.Prev)),
 		h.dir.RecordDurably(fileNextPage, feedfiles.OneField(l.Next)),
 		h.dir.RecordDurably(fileKind, string(l.Kind)))
@@ -130,10 +127,7 @@ func (h *History) MoveBaseline(began time.Time) error {
 }
 
 // Gap is a missing archive. All older archives are missing, too.
-type Gap struct {
-	URL, Reason string
-	Since       time.Time // zero if unknown
-}
+type Gap struct{ URL, Reason string }
 
 // String returns the gap in one line, safe for a terminal.
 func (g *Gap) String() string {
@@ -146,10 +140,8 @@ func (h *History) Gap() *Gap {
 	if line == "" {
 		return nil
 	}
-	f := append(strings.Split(line, "\t"), "", "")
-	g := &Gap{URL: f[0], Reason: f[1]}
-	g.Since, _ = time.Parse(time.RFC3339, f[2])
-	return g
+	f := append(strings.Split(line, "\t"), "")
+	return &Gap{URL: f[0], Reason: f[1]}
 }
 
 // Missing records the gap after a walk, and the time of the next automatic walk. It reports whether the
@@ -207,9 +199,6 @@ func (h *History) Present(identities []string) error {
 
 // NotComplete records that the document of a feed is not marked complete.
 func (h *History) NotComplete() error {
-	if !atomicfile.Exists(h.dir.Path(fileComplete)) {
-		return nil
-	}
 	return h.dir.RecordDurably(fileComplete, "")
 }
 

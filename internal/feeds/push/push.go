@@ -120,12 +120,6 @@ func Missed(d *lektordir.Dir, hash string) time.Time {
 	return t
 }
 
-// Dirs returns the directories to watch for changes of a feed's Push: push/ itself, and its parents,
-// in which it may be created.
-func Dirs(d *lektordir.Dir, hash string) []string {
-	return []string{feedfiles.Area(d, hash, feedfiles.AreaPush), d.Join("src", hash, "etc"), d.Join("src", hash)}
-}
-
 // Registration is a feed's registration with a cloud or hub. Each field is a file in
 // src/$feed/etc/cloudd/, named as the field in lower case, that exists if the field is not empty;
 // times are RFC 3339 in UTC. The listener defines the values of State.
@@ -206,51 +200,36 @@ func ReadRegistration(d *lektordir.Dir, hash string) Registration {
 	return r
 }
 
-// Write writes the fields of r that differ from old, which is the state on disk. It updates old after each
-// file, so that old is right even after an error. Only the owner can read callback and secret (mode 0600).
-// If the directory of the feed no longer exists, Write returns nil.
-func (r Registration) Write(d *lektordir.Dir, hash string, old *Registration) error {
-	if r == *old {
-		return nil
-	}
-	if err := feedfiles.Guard(d, hash, feedfiles.AreaCloudd); err != nil {
+// Write writes the fields that differ from those on disk. Only the owner can read callback and secret (mode 0600). If
+// the directory of the feed no longer exists, Write returns nil.
+func (r Registration) Write(d *lektordir.Dir, hash string) error {
+	dir := feedfiles.Area(d, hash, feedfiles.AreaCloudd)
+	v, err := feedfiles.LoadValues(dir)
+	if err != nil {
 		return err
 	}
-	dir := feedfiles.Area(d, hash, feedfiles.AreaCloudd)
-	if old.Hub != r.Hub || old.Protocol != r.Protocol || old.Topic != r.Topic || old.Callback != r.Callback {
+	v.Secret = func(name, _ string) bool { return private(name) }
+	another := false
+	for _, f := range r.files() {
+		v.Put(f.Name, f.Text())
+		_, changed := v.Changed(f.Name)
+		another = another || changed && slices.Contains([]string{"hub", "protocol", "topic", "callback"}, f.Name)
+	}
+	if another {
 		// If Write is interrupted, a reader must not rely on the old time of renewal.
-		if err := atomicfile.RemoveUnsynced(filepath.Join(dir, "next")); err != nil {
+		next := v.Get("next")
+		if err := v.Drop("next"); err != nil {
 			return err
 		}
-		old.Next = time.Time{}
+		v.Put("next", next)
 	}
 	_ = os.Mkdir(dir, 0o777) // if it fails, so does the first file
-	oldFiles := old.files()
-	for i, f := range r.files() {
-		v := f.Text()
-		if v == oldFiles[i].Text() {
-			continue
-		}
-		path := filepath.Join(dir, f.Name)
-		var err error
-		switch {
-		case v == "":
-			err = atomicfile.RemoveUnsynced(path)
-		case private(f.Name):
-			err = feedfiles.Hide(path)
-			fallthrough
-		default:
-			if err == nil {
-				err = atomicfile.WriteUnsynced(path, []byte(v+"\n"))
-			}
-		}
-		if errors.Is(err, fs.ErrNotExist) {
+	for _, f := range r.files() {
+		if err := v.Save(f.Name); errors.Is(err, fs.ErrNotExist) {
 			return nil
-		}
-		if err != nil {
+		} else if err != nil {
 			return err
 		}
-		oldFiles[i].Parse(v)
 	}
 	return nil
 }

@@ -5,11 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net/url"
 	"time"
 
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
-	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 )
@@ -88,42 +86,18 @@ func finalURL(final, asked string) string {
 	return ""
 }
 
-// move records that the feed has a new URL. The validators stay valid for the URL that sent them, which
-// is usually the new URL.
-func (l *Document) move(asked, to *url.URL) {
-	if !l.current() {
-		return
-	}
-	final := l.values.Get(feedfiles.FileFinal)
-	if final == "" {
-		from := *asked
-		from.User = nil
-		final = from.String()
-	}
-	l.values.Put(feedfiles.FileFinal, finalURL(final, to.String()))
-	l.values.Put(feedfiles.FileFrom, l.from(to.String(), l.short()))
-}
-
 // removeDocument removes validators and digest from disk before their URL changes. Otherwise a kill could
 // leave them with the new URL, to which they do not belong.
-func (l *Document) removeDocument() error {
+func (l *Document) removeDocument() (bad error) {
 	_, from := l.values.Changed(feedfiles.FileFrom)
 	_, final := l.values.Changed(feedfiles.FileFinal)
-	if !from && !final {
-		return nil
-	}
 	for _, name := range []string{fileETag, fileModified, fileBody} {
-		if !l.values.Has(name) {
-			continue
+		if value := l.values.Get(name); (from || final) && l.values.Has(name) {
+			bad = errors.Join(bad, l.values.Drop(name))
+			l.values.Put(name, value)
 		}
-		value := l.values.Get(name)
-		if err := atomicfile.RemoveUnsynced(l.values.Path(name)); err != nil {
-			return err
-		}
-		l.values.SetStored(name, "")
-		l.values.Put(name, value)
 	}
-	return nil
+	return bad
 }
 
 // save writes the digest, and then the validators. With a validator, the server no longer sends an

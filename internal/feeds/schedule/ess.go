@@ -64,8 +64,15 @@ func (e ESS) State(link string, dryRun bool) (*State, error) {
 	return LoadFrom(e.Path())
 }
 
-// Moved records the new URL of the document.
-func (e ESS) Moved(link string) error { return e.dir.Record(fileLink, link) }
+// Save saves the state of the document, and before it the new URL after a permanent redirect.
+func (e ESS) Save(s *State) error {
+	if to := s.MovedTo(); to != "" {
+		if err := e.dir.Record(fileLink, to); err != nil {
+			return err
+		}
+	}
+	return s.Save()
+}
 
 // Handled reads the entries that need not be fetched any more, an ESS document of at most limit
 // bytes. The error is fs.ErrNotExist if there is none.

@@ -29,14 +29,12 @@ func Load(d *lektordir.Dir, hash string) (*State, error) {
 
 // Checked returns the time of the last request for a feed, zero if there was none.
 func Checked(d *lektordir.Dir, hash string) time.Time {
-	t, _ := feedfiles.ModTime(filepath.Join(feedfiles.FetchArea(d, hash), fileChecked))
-	return t
+	return feedfiles.TimeOf(filepath.Join(feedfiles.FetchArea(d, hash), fileChecked))
 }
 
 // Next returns when a feed is due, zero for at once.
 func Next(d *lektordir.Dir, hash string) time.Time {
-	t, _ := feedfiles.ModTime(filepath.Join(feedfiles.FetchArea(d, hash), fileNext))
-	return t
+	return feedfiles.TimeOf(filepath.Join(feedfiles.FetchArea(d, hash), fileNext))
 }
 
 // LastError returns the error of a feed's last fetch in one line, "" if it succeeded.

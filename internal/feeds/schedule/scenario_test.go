@@ -189,8 +189,8 @@ func TestEveryMinute(t *testing.T) {
 				return
 			}
 			ok(w, r, etag)
-		}, want: append([]string{"0 / ", "0 /new ", "120 / ", "120 /new " + etag, "240 / ", "240 /new " + etag},
-			onPath("/new", every(360, 120, 9, etag, etag))...)},
+		}, want: append([]string{"0 / ", "0 /new ", "120 / ", "120 /new " + etag, "240 / ", "240 /new " + etag, "360 /new "},
+			onPath("/new", every(480, 120, 8, etag, etag))...)},
 		"308 to changing targets": {days: 1, interval: "4h", serve: func(n int, w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/" {
 				http.Redirect(w, r, fmt.Sprint("/new", n/4), 308)

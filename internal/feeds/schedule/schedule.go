@@ -123,7 +123,8 @@ func (s *Schedule) after(t time.Time, fresh time.Duration) time.Time {
 func (s *Schedule) Reschedule() error {
 	if checked, ok := s.values.Time(fileChecked); ok && s.values.Has(fileNext) && s.Failures() == 0 {
 		age, _ := httpmsg.Seconds(s.values.Get(fileMaxAge))
-		return s.values.SaveTime(fileNext, s.after(checked, age))
+		s.values.SetTime(fileNext, s.after(checked, age))
+		return s.values.SaveTimes(fileNext)
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 // Package schedule holds the state of a feed between two fetches: the user's settings for requests, the
 // validators of the last document, and the time at which the feed is due. A marker makes a feed due at once.
 //
-// Start reading with [State]; [Visit] combines it with a request.
+// Start reading with [State].
 package schedule
 
 import (
@@ -49,6 +49,12 @@ const permanentTimes = 3
 // State is the state of a feed between fetches: the directory etc/fetch of the feed. It has one value per
 // file, so that shell scripts can read and change every value. Its three parts, the settings, the last
 // document and the schedule, save their own files. An event such as [State.Succeeded] may change all three.
+//
+// In a visit of the feed, the caller makes the request, and calls [State.Known] with the response. If the document
+// is not known, it parses the document, stores its entries, and calls [State.Succeeded]. In the end, it calls
+// [State.Save]. If the server sends no readable document, it calls [State.Fail], and the feed is requested less
+// often. If the document cannot be stored, or the context is done, it does not save: no validators are saved, so the
+// server sends the document again, and the feed stays due.
 //
 // A State is not safe for concurrent use. From load to save, the caller must hold the feed's lock.
 type State struct {
@@ -172,6 +178,25 @@ func (s *State) forget(name, old, value string) error {
 	return s.values.Drop(drop...)
 }
 
+// Known reports whether the document of a response has not changed, and records the response if so.
+func (s *State) Known(now time.Time, resp *httpmsg.Response) bool {
+	switch {
+	case resp.NotModified:
+		s.NotModified(now, resp)
+	case s.Document.SameBody(resp):
+		s.Unchanged(now, resp)
+	default:
+		return false
+	}
+	return true
+}
+
+// Fail records the error of a request without a readable document, see [Schedule.Failed], and saves the state.
+func (s *State) Fail(now time.Time, err error) error {
+	s.Schedule.Failed(now, err)
+	return s.Save()
+}
+
 // Succeeded records that a document was received and parsed, and sets the time at which the feed is due
 // again: now plus the longest of
 //
@@ -266,7 +291,6 @@ func (s *State) moved(m httpmsg.Move) {
 	if same {
 		to.User = asked.User
 	}
-	s.Document.move(asked, to)
 	if m.Public && s.values.Get(feedfiles.FileOrigin) == "" && !strings.EqualFold(asked.Hostname(), to.Hostname()) {
 		// The path of a URL may be a secret, and only the host counts.
 		s.values.Put(feedfiles.FileOrigin, asked.Scheme+"://"+asked.Host+"/")

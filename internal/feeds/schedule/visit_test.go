@@ -1,13 +1,11 @@
 package schedule
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/textproto"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
@@ -19,22 +17,17 @@ func TestVisit(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		status       int
-		end          func(ctx context.Context, v *Visit) error
-		dry          bool
+		end          func(s *State, resp *httpmsg.Response) error
 		etag, failed string
 		checked      bool
 	}{
-		{name: "read", status: 200, end: func(_ context.Context, v *Visit) error { v.Read(Hints{}); return v.Save() }, etag: "\"1\"\n", failed: "-", checked: true},
-		{name: "read, in a dry run", status: 200, end: func(_ context.Context, v *Visit) error { v.Read(Hints{}); return v.Save() }, dry: true, etag: "-", failed: "-"},
-		{name: "not stored", status: 200, end: func(context.Context, *Visit) error { return nil }, etag: "-", failed: "-"},
-		{name: "not readable", status: 200, end: func(ctx context.Context, v *Visit) error { return v.Fail(ctx, refused) }, etag: "-", failed: "no feed\n", checked: true},
-		{name: "status 500", status: 500, end: func(ctx context.Context, v *Visit) error { return v.Fail(ctx, refused) }, etag: "-", failed: "no feed\n", checked: true},
-		{name: "failed in a dry run", status: 500, end: func(ctx context.Context, v *Visit) error { return v.Fail(ctx, refused) }, dry: true, etag: "-", failed: "-"},
-		{name: "stopped", status: 200, end: func(ctx context.Context, v *Visit) error {
-			ctx, cancel := context.WithCancel(ctx)
-			cancel()
-			return v.Fail(ctx, refused)
-		}, etag: "-", failed: "-"},
+		{name: "read", status: 200, end: func(s *State, resp *httpmsg.Response) error {
+			s.Succeeded(noon, resp, Hints{})
+			return s.Save()
+		}, etag: "\"1\"\n", failed: "-", checked: true},
+		{name: "not stored", status: 200, end: func(*State, *httpmsg.Response) error { return nil }, etag: "-", failed: "-"},
+		{name: "not readable", status: 200, end: func(s *State, _ *httpmsg.Response) error { return s.Fail(noon, refused) }, etag: "-", failed: "no feed\n", checked: true},
+		{name: "status 500", status: 500, end: func(s *State, _ *httpmsg.Response) error { return s.Fail(noon, refused) }, etag: "-", failed: "no feed\n", checked: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -48,18 +41,23 @@ func TestVisit(t *testing.T) {
 			})
 			dir := filepath.Join(t.TempDir(), "fetch")
 			write(t, dir, feedfiles.FileURL, s.URL+"\n")
-			visit := func() *Visit {
-				return &Visit{State: load(t, dir), Client: client(t), Now: func() time.Time { return noon }, DryRun: c.dry}
+			ask := func() (*State, *httpmsg.Response) {
+				st := load(t, dir)
+				req, err := st.Request()
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := client(t).Get(t.Context(), req)
+				if (err == nil) != (c.status == 200 || req.ETag != "") {
+					t.Fatal(resp, err)
+				}
+				return st, resp
 			}
-			v := visit()
-			req, err := v.State.Request()
-			if err != nil {
-				t.Fatal(err)
+			st, resp := ask()
+			if resp != nil && (resp.ETag != `"1"` || st.Known(noon, resp)) {
+				t.Fatal(resp)
 			}
-			if resp, err := v.Ask(t.Context(), req); (err == nil) != (c.status == 200) || err == nil && (resp.ETag != `"1"` || v.Known()) {
-				t.Fatal(resp, err)
-			}
-			if err := c.end(t.Context(), v); err != nil {
+			if err := c.end(st, resp); err != nil {
 				t.Fatal(err)
 			}
 			if etag, failed := value(t, dir, fileETag), value(t, dir, fileError); etag != c.etag || failed != c.failed {
@@ -72,16 +70,11 @@ func TestVisit(t *testing.T) {
 				return
 			}
 			// At the next visit the document is known, with a 304 or the same body.
-			v = visit()
-			if req, err = v.State.Request(); err != nil || req.ETag != `"1"` {
-				t.Fatal(req, err)
+			st, resp = ask()
+			if !resp.NotModified || !st.Known(noon, resp) || st.Save() != nil {
+				t.Error(resp)
 			}
-			if _, err := v.Ask(t.Context(), req); err != nil || !v.Known() || v.Save() != nil {
-				t.Error(err)
-			}
-			v = visit()
-			v.Answered(&httpmsg.Response{Status: 200, Header: textproto.MIMEHeader{}, Body: []byte(rss)})
-			if !v.Known() {
+			if !load(t, dir).Known(noon, &httpmsg.Response{Status: 200, Header: textproto.MIMEHeader{}, Body: []byte(rss)}) {
 				t.Error("the same body is not known")
 			}
 		})

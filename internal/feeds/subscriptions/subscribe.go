@@ -189,15 +189,6 @@ type newFeed struct {
 	withheld bool
 }
 
-// put writes a setting of one line, unless the value is empty. Unsynced, it is pending until
-// [Finish].
-func (n *newFeed) put(name, value string) error {
-	if n.unsynced {
-		name = pending(name)
-	}
-	return n.putLine(name, value)
-}
-
 // putMissing writes a file of one line that a document can replace later, unless the file has
 // content.
 func (n *newFeed) putMissing(name, value string) error {
@@ -255,18 +246,13 @@ func (n *newFeed) describe(headers string) error {
 		n.putMissing("name", cmp.Or(feedfiles.OneLine(n.s.Name), DefaultName(n.s.ID))),
 		n.putMissing("description", n.s.About),
 		n.putMissing("etc/link", n.s.Link),
-		n.put(feedfiles.PathAlias, n.s.Alias),
-		n.put(feedfiles.PathInterval, n.s.Interval),
-		n.put(feedfiles.PathPrivate, yes[n.s.Private]),
-		n.put(feedfiles.PathPaused, on[n.s.Paused]),
-		n.put(feedfiles.PathOrigin, n.s.Origin),
+		n.putLine(feedfiles.PathAlias, n.s.Alias),
+		n.putLine(feedfiles.PathInterval, n.s.Interval),
+		n.putLine(feedfiles.PathPrivate, yes[n.s.Private]),
+		n.putLine(feedfiles.PathPaused, on[n.s.Paused]),
+		n.putLine(feedfiles.PathOrigin, n.s.Origin),
 		n.putLine(feedfiles.PathDiscover, yes[n.s.Discover]),
-		settings.SetCategories(n.d, n.s.Hash, n.s.Categories, func(path string, data []byte) error {
-			if n.unsynced {
-				path = pending(path)
-			}
-			return n.write(path, data)
-		}),
+		settings.SetCategories(n.d, n.s.Hash, n.s.Categories, n.write),
 	); err != nil || headers == "" {
 		return err
 	}
@@ -280,27 +266,27 @@ func (n *newFeed) describe(headers string) error {
 	return st.Change(feedfiles.FileHeaders, strings.TrimSuffix(headers, "\n"))
 }
 
-// removeLeft removes settings that a killed program has left: pending ones, and those that belong to a url
-// that it did not write.
-func (n *newFeed) removeLeft() error {
-	left := []string{feedfiles.PathOrigin, feedfiles.PathDiscover}
-	for _, name := range pendingSettings {
-		left = append(left, pending(name))
+// removeLeft removes settings of requests that a killed program has left: they belong to a url that it did not
+// write.
+func (n *newFeed) removeLeft() (bad error) {
+	for _, name := range []string{feedfiles.PathOrigin, feedfiles.PathDiscover, feedfiles.PathInterval,
+		feedfiles.PathPaused} {
+		_, err := atomicfile.Optional(0, os.Remove(filepath.Join(n.base, name)))
+		bad = errors.Join(bad, err)
 	}
-	for _, name := range left {
-		if err := os.Remove(filepath.Join(n.base, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return bad
+}
+
+// sync syncs the directories of what was written.
+func (n *newFeed) sync() error {
+	return errors.Join(atomicfile.SyncDir(n.d.Join("src")), atomicfile.SyncDir(n.base),
+		atomicfile.SyncDir(filepath.Join(n.base, "etc")))
 }
 
 // subscribe renames the url, after what was written before is synced.
 func (n *newFeed) subscribe() error {
-	for _, dir := range []string{n.d.Join("src"), n.base, filepath.Join(n.base, "etc")} {
-		if err := atomicfile.SyncDir(dir); err != nil {
-			return err
-		}
+	if err := n.sync(); err != nil {
+		return err
 	}
 	path := filepath.Join(n.base, feedfiles.PathURL)
 	if err := os.Rename(pending(path), path); err != nil {
@@ -309,20 +295,16 @@ func (n *newFeed) subscribe() error {
 	return atomicfile.SyncDir(filepath.Dir(path))
 }
 
-// pending returns the path of a setting until it is synced. If it were renamed before the sync, a power cut
-// could leave an empty setting. The path has the form of a temporary file's.
+// pending returns the path of a url until the files of its feed are synced. The path has the form of a temporary
+// file's.
 func pending(path string) string {
 	dir, base := filepath.Split(path)
 	return dir + "." + base + "000000000000000"
 }
 
-// pendingSettings are the settings other than the url that [Add] leaves pending.
-var pendingSettings = []string{feedfiles.PathAlias, feedfiles.PathInterval, feedfiles.PathPrivate, feedfiles.PathPaused,
-	feedfiles.PathOrigin, feedfiles.PathCategories}
-
-// Finish completes feeds that were added unsynced. It syncs each file before its rename, because otherwise a
-// power cut may leave the file empty. It renames and syncs the other settings before the url. If some feeds
-// fail, it completes the others and returns the joined errors.
+// Finish completes feeds that were added unsynced. It syncs their files before it renames the urls, because
+// otherwise a power cut may leave a subscription with empty files. If some feeds fail, it completes the others and
+// returns the joined errors.
 func Finish(w *commit.Writer, d *lektordir.Dir, subs []*Subscription) error {
 	return FinishEach(w, d, subs, func(_ *Subscription, finish func() error) error { return finish() })
 }
@@ -331,57 +313,18 @@ func Finish(w *commit.Writer, d *lektordir.Dir, subs []*Subscription) error {
 // and so subscribes to the feed.
 func FinishEach(w *commit.Writer, d *lektordir.Dir, subs []*Subscription,
 	step func(s *Subscription, finish func() error) error) error {
-	var all, urls, renamed []string
+	var all, urls []string
 	for _, s := range subs {
 		all, urls = append(all, "src/"+s.Hash), append(urls, "src/"+s.Hash+"/etc/fetch")
 	}
 	if err := dirfs.Sync(d.Path(), all...); err != nil {
 		return err
 	}
-	var ready []*Subscription
 	var bad error
 	for _, s := range subs {
-		some, err := finishSettings(w, d, s.Hash)
-		if err != nil {
-			bad = errors.Join(bad, err)
-			continue
-		}
-		ready = append(ready, s)
-		if some {
-			renamed = append(renamed, "src/"+s.Hash+"/etc")
-		}
-	}
-	if len(renamed) > 0 {
-		if err := dirfs.Sync(d.Path(), renamed...); err != nil {
-			return errors.Join(bad, err)
-		}
-	}
-	for _, s := range ready {
 		bad = errors.Join(bad, step(s, func() error { return finish(w, d, s.Hash) }))
 	}
 	return errors.Join(bad, dirfs.Sync(d.Path(), urls...))
-}
-
-// finishSettings renames the pending settings of a feed, unless another process has subscribed to it. It
-// reports whether it has renamed any.
-func finishSettings(w *commit.Writer, d *lektordir.Dir, hash string) (renamed bool, err error) {
-	t, err := w.Begin(hash)
-	if err != nil {
-		return false, err
-	}
-	defer t.Close()
-	if feedfiles.Subscribed(d, hash) {
-		return false, nil
-	}
-	for _, name := range pendingSettings {
-		path := d.Join("src", hash, name)
-		err := os.Rename(pending(path), path)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return renamed, err
-		}
-		renamed = renamed || err == nil
-	}
-	return renamed, nil
 }
 
 // PendingPath returns the path of the pending url of a feed, relative to the lektor-dir. [Finish]

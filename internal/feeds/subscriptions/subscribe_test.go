@@ -287,8 +287,8 @@ func TestAddDuringImport(t *testing.T) {
 	}
 }
 
-// Settings of an unsynced feed are not visible before they are synced. The next import removes settings that
-// a killed one has left.
+// An unsynced feed is not subscribed to before it is synced. If the import is killed, the next one removes the
+// settings of requests that it has left.
 func TestUnsyncedSettings(t *testing.T) {
 	d, w := setup(t)
 	given := func() *Subscription {
@@ -302,36 +302,36 @@ func TestUnsyncedSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	existing := func() (names []string) {
-		for _, name := range append([]string{feedfiles.PathURL}, pendingSettings...) {
-			if _, err := os.Lstat(d.Join("src", lektordir.FeedHash("http://a.example/feed"), name)); err == nil {
-				names = append(names, name)
-			}
+	finish := func(s *Subscription) *Subscription {
+		t.Helper()
+		if err := Finish(w, d, []*Subscription{s}); err != nil {
+			t.Fatal(err)
 		}
-		return names
+		got, err := Read(d, s.Hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if origin, err := settings.Get(d, s.Hash, feedfiles.FileOrigin); err != nil || origin != s.Origin {
+			t.Errorf("the origin is %q, %v", origin, err)
+		}
+		return got
 	}
 	add(given())
-	if got := existing(); len(got) > 0 {
-		t.Errorf("before the sync: %q, want none", got)
+	if feedfiles.Subscribed(d, lektordir.FeedHash("http://a.example/feed")) {
+		t.Error("subscribed before the sync")
 	}
 	plain := &Subscription{ID: "http://a.example/feed"}
 	add(plain)
-	if err := Finish(w, d, []*Subscription{plain}); err != nil {
-		t.Fatal(err)
-	}
-	if got := existing(); !slices.Equal(got, []string{feedfiles.PathURL}) {
-		t.Errorf("after an import without settings: %q", got)
+	if got := finish(plain); got.Interval != "" || got.Paused {
+		t.Errorf("after an import without settings: %+v", got)
 	}
 	if err := os.Remove(d.Join(filepath.FromSlash(feedfiles.URLPath(plain.Hash)))); err != nil {
 		t.Fatal(err)
 	}
 	s := given()
 	add(s)
-	if err := Finish(w, d, []*Subscription{s}); err != nil {
-		t.Fatal(err)
-	}
-	if got := existing(); len(got) != 1+len(pendingSettings) {
-		t.Errorf("after an import with settings: %q", got)
+	if got := finish(s); got.Alias != "A" || got.Interval != "3h" || !got.Private || !got.Paused || !slices.Equal(got.Categories, s.Categories) {
+		t.Errorf("after an import with settings: %+v", got)
 	}
 }
 

@@ -324,26 +324,15 @@ func (b *takingBack) create() error {
 		feedfiles.IsPrivateURL(b.after[keyID])
 	n := newFeed{d: b.d, s: &Subscription{ID: b.after[keyID], Hash: b.hash}, base: b.d.Join("src", b.hash),
 		withheld: withheld}
-	if err := errors.Join(n.putID(), n.putMissing("name", DefaultName(n.s.ID))); err != nil {
+	if err := n.describe(""); err != nil {
 		return err
 	}
-	never := filepath.Join(n.base, feedfiles.PathNever)
-	for _, dir := range []string{filepath.Join(n.base, "etc/fetch"), filepath.Dir(never)} {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+	if path := filepath.Join(n.base, feedfiles.PathNever); b.after[keyNever] != "" {
+		if err := atomicfile.InDir(path, func() error { return atomicfile.Write(path, nil) }); err != nil {
 			return err
 		}
 	}
-	if b.after[keyNever] != "" {
-		if err := atomicfile.Write(never, nil); err != nil {
-			return err
-		}
-	}
-	for _, dir := range []string{b.d.Join("src"), n.base} {
-		if err := atomicfile.SyncDir(dir); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n.sync()
 }
 
 // Secret reports whether a value of a [Change] may hold a password, a token or a command.

@@ -10,7 +10,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -577,16 +576,8 @@ func (x *exchange) hop(u *url.URL, req *http.Request, res *httpmsg.Response, con
 			drain(resp)
 			return nil, &httpmsg.TypeError{URL: feedurl.Display(u), Type: t}
 		}
-		b, err := x.readBody(u, resp)
-		if err != nil {
+		if err := x.readBody(u, resp, res); err != nil {
 			return nil, err
-		}
-		res.Body, res.WireBytes = b.data, b.wire
-		res.Warnings = append(res.Warnings, b.warnings...)
-		if b.cut != nil {
-			res.Truncated = true
-			res.Warnings = append(res.Warnings, fmt.Sprintf("the document was cut off or damaged after %d bytes (%v)",
-				len(b.data), b.cut))
 		}
 	case http.StatusNotModified:
 		if !conditional {

@@ -155,17 +155,9 @@ func codings(h http.Header) []string {
 	return out
 }
 
-// body is the decoded body of a response.
-type body struct {
-	data     []byte
-	wire     int64
-	cut      error // the reason why the end of data is missing, or nil
-	warnings []string
-}
-
-// readBody reads and decodes the body of resp under the limits. If the network or a decoder fails
-// after the first decoded byte, readBody returns the data so far with cut set.
-func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
+// readBody reads and decodes the body of resp into res, under the limits. If the network or a decoder fails
+// after the first decoded byte, res has the data so far, with Truncated set.
+func (x *exchange) readBody(u *url.URL, resp *http.Response, res *httpmsg.Response) error {
 	cfg := &x.c.cfg
 	over := func(limit string, most int64, flag string) error {
 		return &httpmsg.LimitError{URL: feedurl.Display(u), Limit: limit, Max: most, Flag: flag}
@@ -180,14 +172,13 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	}
 	tooLong := over("bytes transferred", maxBytes, flagBytes)
 	if resp.ContentLength > maxBytes {
-		return nil, tooLong
+		return tooLong
 	}
 	wire := &wireReader{r: resp.Body, x: x, max: maxBytes, limit: tooLong}
 	tooBig := over("bytes after decompression", maxDecoded, flagDecoded)
-	b := &body{}
 	cs := codings(resp.Header)
 	if len(cs) > maxCodings {
-		return nil, &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: strings.Join(cs, ", "),
+		return &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: strings.Join(cs, ", "),
 			Err: errors.New("too many codings")}
 	}
 	d := &decoders{Reader: wire}
@@ -195,28 +186,28 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response) (*body, error) {
 	for _, c := range slices.Backward(cs) {
 		warning, err := d.undo(c, maxDecoded, tooBig)
 		if err != nil {
-			return nil, &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: c, Err: err}
+			return &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: c, Err: err}
 		}
-		b.warnings = append(b.warnings, warning...)
+		res.Warnings = append(res.Warnings, warning...)
 	}
-	data, err := gather(&bigReader{r: d, x: x})
-	b.data, b.wire = data, wire.n
+	data, err := io.ReadAll(&bigReader{r: d, x: x})
 	if err == nil && int64(len(data)) > maxDecoded {
 		err = tooBig // without a coding, no stage checks MaxDecoded
 	}
 	// If a limit was exceeded, return the limit's error instead of the decoder's.
 	for _, s := range append(d.stages, wire) {
 		if l, ok := errors.AsType[*httpmsg.LimitError](s.err); ok {
-			return nil, l
+			return l
 		}
 	}
+	res.Body, res.WireBytes = data, wire.n
 	if err == nil {
 		// Read the bytes after the end of the compressed data, so that the connection can be
 		// reused.
 		_, _ = io.CopyN(io.Discard, wire, 4<<10)
-		return b, nil
+		return nil
 	}
-	return x.cut(u, b, wire, cs, err)
+	return x.cut(u, res, wire, cs, err)
 }
 
 // decoders undo the codings of a body.
@@ -249,27 +240,28 @@ func (d *decoders) close() {
 	}
 }
 
-// cut returns the body of a response that ended with err: the data so far, with cut set, or err if
-// there is no data.
-func (x *exchange) cut(u *url.URL, b *body, wire *wireReader, cs []string, err error) (*body, error) {
+// cut marks a response whose body ended with err as truncated. If it has no data, cut returns an error.
+func (x *exchange) cut(u *url.URL, res *httpmsg.Response, wire *wireReader, cs []string, err error) error {
 	switch {
 	case x.ctx.Err() != nil:
-		return nil, x.classify(u, err)
+		return x.classify(u, err)
 	case errors.As(err, new(*httpmsg.LimitError)):
-		return nil, err
-	case len(b.data) > 0:
-		b.cut = err
-		return b, nil
+		return err
+	case len(res.Body) > 0:
+		res.Truncated = true
+		res.Warnings = append(res.Warnings, fmt.Sprintf("the document was cut off or damaged after %d bytes (%v)",
+			len(res.Body), err))
+		return nil
 	case wire.err != nil && wire.err != io.EOF || len(cs) == 0:
-		return nil, &httpmsg.NetError{URL: feedurl.Display(u), Kind: httpmsg.KindProtocol,
+		return &httpmsg.NetError{URL: feedurl.Display(u), Kind: httpmsg.KindProtocol,
 			Err: fmt.Errorf("it was cut off before the document began: %w", err)}
 	case wire.n == 0:
-		return b, nil // an empty body with a Content-Encoding
+		return nil // an empty body with a Content-Encoding
 	}
 	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 		err = fmt.Errorf("it needs a window of more than the %d bytes that RFC 9659 allows", zstdWindow)
 	}
-	return nil, &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: strings.Join(cs, ", "), Err: err}
+	return &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: strings.Join(cs, ", "), Err: err}
 }
 
 // decoder returns a reader that decodes r.
@@ -311,30 +303,4 @@ func (b *bigReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	b.n += n
 	return n, err
-}
-
-// gather is [io.ReadAll] for a reader with limits. It collects chunks and joins them only if no
-// limit was exceeded, so a refused body is never copied.
-func gather(r io.Reader) ([]byte, error) {
-	const first, last = 16 << 10, 1 << 20 // sizes of chunks
-	var chunks [][]byte
-	for size := first; ; size = min(2*size, last) {
-		chunk := make([]byte, 0, size)
-		var err error
-		for err == nil && len(chunk) < size {
-			var n int
-			n, err = r.Read(chunk[len(chunk):size])
-			chunk = chunk[:len(chunk)+n]
-		}
-		chunks = append(chunks, chunk)
-		switch {
-		case err == nil:
-			continue
-		case err == io.EOF:
-			err = nil
-		case errors.As(err, new(*httpmsg.LimitError)):
-			return nil, err
-		}
-		return bytes.Join(chunks, nil), err
-	}
 }

@@ -111,17 +111,17 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 		return err
 	}
 	cmd.Cancel = kill
-	// A background process may outlive the shell with the output open. Wait for it a second, then
-	// kill it.
-	cmd.WaitDelay = time.Second
+	// A background process may outlive the shell with the output open. Wait for it a few seconds, in which all
+	// output is read even on a busy machine, then kill it.
+	cmd.WaitDelay = 3 * time.Second
 	limit := &httpmsg.LimitError{URL: name, Limit: "bytes of output", Max: c.cfg.MaxBytes, Flag: httpmsg.FlagMaxBytes}
 	out := &cappedBuffer{max: c.cfg.MaxBytes, over: func() { cancel(limit) }}
 	stderr := &tail{}
-	cmd.Stderr = stderr
+	cmd.Stdout, cmd.Stderr = out, stderr
 	if stdin != nil {
 		cmd.Stdin = bytes.NewReader(stdin)
 	}
-	err := runInto(cmd, out, kill)
+	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
 		_ = kill()
 		err = nil
@@ -139,47 +139,6 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 			Stderr: termsafe.Brief(string(stderr.b))}
 	}
 	return out.b.Bytes(), nil
-}
-
-// runInto runs a command and copies the output of the command and its children to out, however slow
-// out is, so that truncated output is never taken for the whole. Children that outlive the command
-// by WaitDelay are killed.
-func runInto(cmd *exec.Cmd, out io.Writer, kill func() error) error {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	cmd.Stdout = w
-	err = cmd.Start()
-	w.Close()
-	if err != nil {
-		return err
-	}
-	copied := make(chan struct{})
-	go func() {
-		defer close(copied)
-		_, _ = io.Copy(out, r)
-		r.Close() // so that further writes fail and the command ends
-	}()
-	err = cmd.Wait()
-	timer := time.NewTimer(cmd.WaitDelay)
-	defer timer.Stop()
-	select {
-	case <-copied:
-		return err
-	case <-timer.C:
-		_ = kill()
-	}
-	// Only a child that has left the process group can still hold the output open.
-	timer.Reset(cmd.WaitDelay)
-	select {
-	case <-copied:
-	case <-timer.C:
-		_ = r.SetReadDeadline(time.Now())
-		<-copied
-	}
-	return err
 }
 
 // cappedBuffer accepts at most max bytes; a write beyond that fails and calls over.

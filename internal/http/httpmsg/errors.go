@@ -175,12 +175,16 @@ type PrivateError struct {
 	Never  bool
 }
 
-func (e *PrivateError) Error() string {
-	what := "a private address"
-	if e.Addr.IsValid() {
-		what = "the private address " + e.Addr.String()
+// Where returns the address, as in "the private address 10.0.0.1".
+func (e *PrivateError) Where() string {
+	if !e.Addr.IsValid() {
+		return "a private address"
 	}
-	allow := "--" + FlagAllow + " PREFIX"
+	return "the private address " + e.Addr.String()
+}
+
+func (e *PrivateError) Error() string {
+	what, allow := e.Where(), "--"+FlagAllow+" PREFIX"
 	if e.Addr.IsValid() {
 		allow = "--" + FlagAllow + " " + e.Addr.WithZone("").String()
 	}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"mime"
 	"net/url"
 	"path"
 	"slices"
@@ -14,6 +13,8 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 	"golang.org/x/net/html/charset"
+
+	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
 // The limits of [Page].
@@ -229,7 +230,7 @@ func (s *scanner) meta(attrs map[string]string) {
 
 // link handles an element that links to href.
 func (s *scanner) link(tag atom.Atom, href string, attrs map[string]string) {
-	l := Link{URL: href, Type: mediaType(attrs["type"]), Title: fold(attrs["title"])}
+	l := Link{URL: href, Type: textfile.BaseType(attrs["type"]), Title: fold(attrs["title"])}
 	switch tag {
 	case atom.Base:
 		// Only the first counts (HTML, "The base element").
@@ -268,15 +269,6 @@ func (s *scanner) list(rel, typ, href string) *[]Link {
 		return &s.Feeds // in HTML drafts, the type of rel=feed was only advice
 	}
 	return nil
-}
-
-// mediaType returns a MIME type without parameters, in lower case.
-func mediaType(s string) string {
-	if t, _, err := mime.ParseMediaType(s); err == nil {
-		return t
-	}
-	s, _, _ = strings.Cut(s, ";")
-	return strings.ToLower(strings.TrimSpace(s))
 }
 
 // LooksLikeFeed reports whether a URL is probably that of a feed, by its scheme, its path, or a

@@ -236,9 +236,7 @@ func Verify(ctx context.Context, c *fetch.Client, callback, feed, challenge stri
 func Notify(ctx context.Context, c *fetch.Client, callback, protocol, procedure, feed string, strict bool) error {
 	p := fetch.Post{URL: callback, ContentType: "application/x-www-form-urlencoded"}
 	if protocol != XMLRPC {
-		f := &form{}
-		f.add("url", feed)
-		p.Body = []byte(f.String())
+		p.Body = []byte(form("url", feed))
 		a, err := c.Post(ctx, &p)
 		if err == nil && !a.Success() {
 			err = a.Error("")

@@ -146,8 +146,7 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 	var first error
 	for _, bare := range names {
 		for _, protocol := range protocols {
-			_, err := postForm(ctx, c, elsewhere(target), postOptions{strict: true},
-				registration(back, protocol, feeds, bare))
+			_, err := postForm(ctx, c, elsewhere(target), false, true, registration(back, protocol, feeds, bare))
 			if err == nil || !errors.As(err, new(*fetch.RefusedError)) {
 				return err
 			}
@@ -159,30 +158,24 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 
 // registration returns the form of "Requesting notification using REST".
 func registration(back Callback, protocol string, feeds []string, bare bool) string {
-	f := &form{}
-	f.add("notifyProcedure", "")
-	f.add("port", strconv.Itoa(back.Port))
-	f.add("path", back.Path)
-	f.add("protocol", protocol)
+	fields := []string{"notifyProcedure", "", "port", strconv.Itoa(back.Port), "path", back.Path, "protocol", protocol}
 	for i, u := range feeds {
+		name := "url" + strconv.Itoa(i+1)
 		if bare {
-			f.add("url", u)
-		} else {
-			f.add("url"+strconv.Itoa(i+1), u)
+			name = "url"
 		}
+		fields = append(fields, name, u)
 	}
-	f.add("domain", back.Domain)
-	return f.String()
+	return form(append(fields, "domain", back.Domain)...)
 }
 
-// form keeps the order of its fields, unlike url.Values.
-type form struct{ strings.Builder }
-
-func (f *form) add(name, value string) {
-	if f.Len() > 0 {
-		f.WriteByte('&')
+// form returns a form of names and values, in their order, unlike url.Values.
+func form(fields ...string) string {
+	var pairs []string
+	for pair := range slices.Chunk(fields, 2) {
+		pairs = append(pairs, pair[0]+"="+url.QueryEscape(pair[1]))
 	}
-	f.WriteString(name + "=" + url.QueryEscape(value))
+	return strings.Join(pairs, "&")
 }
 
 // registerXMLRPC implements "Requesting notification using XML-RPC or SOAP". The
@@ -247,26 +240,20 @@ func elsewhere(target string) []string {
 	return out
 }
 
-// postOptions holds options of postForm.
-type postOptions struct {
-	chosen bool // see [fetch.Post]
-	// strict accepts only an answer that reports success.
-	strict bool
-}
-
 // postForm posts a form to the first of the URLs that exists, and returns the message of the
-// answer.
-func postForm(ctx context.Context, c *fetch.Client, targets []string, how postOptions, form string) (string, error) {
+// answer. For chosen see [fetch.Post]. If strict is set, it accepts only an answer that reports success.
+func postForm(ctx context.Context, c *fetch.Client, targets []string, chosen, strict bool, form string) (string,
+	error) {
 	var first error
 	for _, target := range targets {
 		// Accept any type: servers that are asked for text/xml may answer 406, and the type
 		// can be detected.
 		a, err := c.Post(ctx, &fetch.Post{URL: target, ContentType: "application/x-www-form-urlencoded",
-			Body: []byte(form), Chosen: how.chosen})
+			Body: []byte(form), Chosen: chosen})
 		if err != nil {
 			return "", err
 		}
-		msg, err := verdict(a, how.strict)
+		msg, err := verdict(a, strict)
 		first = cmp.Or(first, err)
 		if err == nil || a.Status != http.StatusNotFound && a.Status != http.StatusMethodNotAllowed {
 			return msg, err
@@ -373,9 +360,7 @@ func pingTarget(target string, rpc bool) PingTarget {
 // reads it.
 func Ping(ctx context.Context, c *fetch.Client, t PingTarget, feed string) (string, error) {
 	if !t.XMLRPC {
-		f := &form{}
-		f.add("url", feed)
-		return postForm(ctx, c, t.URLs, postOptions{chosen: t.Chosen}, f.String())
+		return postForm(ctx, c, t.URLs, t.Chosen, false, form("url", feed))
 	}
 	v, err := call(ctx, c, fetch.Post{URL: t.URLs[0], Chosen: t.Chosen}, "rssCloud.ping", feed)
 	if err != nil {

@@ -185,9 +185,9 @@ func (m *model) screenActions() []group {
 				chooseNode("the saved queries", tree.SavedNode)},
 		}},
 		{title: "feeds", actions: []action{
-			{"fetch", 0, "fetch this feed", "lektor-fetch update FEED", fetcher | aFeed, fetching.Feed},
+			{"fetch", 0, "fetch this feed", "lektor-fetch update FEED", fetcher | aFeed, m.fetchFeed},
 			{"fetch-folder", 0, "fetch the feeds of this folder", "lektor-fetch update FEED...", fetcher | current,
-				b.fetchFolder},
+				m.fetchFolder},
 			{"fetch-all", 0, "fetch all feeds", "lektor-fetch update -a", fetcher, fetching.All},
 			{"fetch-every", 1, "fetch the feeds that are due every N minutes", "lektor-fetch update", fetcher,
 				fetching.Every},
@@ -322,7 +322,7 @@ func ParseKeys(name string, text []byte) *keys.Keys { return keys.Parse(name, te
 // RunsCommands reports whether a key runs a command.
 func RunsCommands(k *keys.Keys) bool {
 	for _, b := range k.Bound {
-		for _, c := range b {
+		for _, c := range b.Actions {
 			_, piped := keys.PipeForm(c.Words)
 			if a, _ := actionOf(c.Action); a.words == variadic || a.words == optional && len(piped) > 0 {
 				return true
@@ -345,8 +345,8 @@ func (m *model) help(part.Given) part.Effects {
 				title = m.Trf("only in: %s", pane) + ", " + title
 			}
 			lines := []string{title + ":"}
-			for _, at := range k.Order {
-				b := k.Bound[at]
+			for _, at := range k.Bound {
+				b := at.Actions
 				i := slices.IndexFunc(g.actions, func(a action) bool { return a.name == b[0].Action })
 				if at.Pane == pane && i >= 0 && (m.o.NoFetcher == nil || g.actions[i].needs&fetcher == 0) {
 					lines = append(lines, beside(cells.Plain(at.Keys), cells.Plain(m.helpText(g.actions[i], b)),

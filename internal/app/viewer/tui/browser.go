@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
@@ -10,7 +12,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
-	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -66,25 +67,38 @@ func (b *browser) chosenFeed() string {
 }
 
 // fetchFolder fetches the feeds of the folder under the cursor, or of one with the feed under the cursor.
-func (b *browser) fetchFolder(part.Given) part.Effects {
+func (m *model) fetchFolder(part.Given) part.Effects {
+	b := &m.browser
 	of := b.chosenNode()
-	if of.Kind != tree.FolderNode && of.In == "" && b.tree.Snapshot != nil {
-		if f := b.tree.Snapshot.Feeds[b.chosenFeed()]; f != nil && len(f.Folders) > 0 {
-			path := entrystore.FolderPath(f.Folders[0])
-			of.In = path[len(path)-1].Key
-		}
-	}
 	if of.Kind != tree.FolderNode {
+		if f := cmp.Or(b.tree.Snapshot, &tree.Snapshot{}).Feeds[b.chosenFeed()]; f != nil && of.In == "" {
+			of.In = f.In[0]
+		}
 		of = tree.ID{Kind: tree.FolderNode, Name: of.In}
 	}
 	if of.Name == "" {
-		return b.Say("choose a folder first")
+		return m.Say("choose a folder first")
 	}
 	feeds := b.tree.Unpaused(of)
 	if feeds == nil {
-		return b.Say("all feeds of the folder are paused")
+		return m.Say("all feeds of the folder are paused")
 	}
-	return part.Effects{part.Fetch{Feeds: feeds}}
+	return m.fetch(feeds)
+}
+
+// fetchFeed fetches the chosen feed.
+func (m *model) fetchFeed(g part.Given) part.Effects { return m.fetch([]string{g.Feed}) }
+
+// fetch fetches those feeds that have a subscription.
+func (m *model) fetch(hashes []string) part.Effects {
+	hashes = slices.DeleteFunc(hashes, func(hash string) bool {
+		f := m.browser.tree.Snapshot.Feeds[hash]
+		return f == nil || !f.Subscribed
+	})
+	if len(hashes) == 0 {
+		return m.Say("you are subscribed to none of these feeds")
+	}
+	return m.work.Fetching.Feeds(hashes)
 }
 
 // move moves the cursor by n lines, or scrolls the text if the focus is on it.
@@ -429,16 +443,11 @@ func (b *browser) click(p paneAt, row int) part.Effects {
 	return b.to(line)
 }
 
-// shown chooses the first node when the first snapshot is shown, and lists the entries again if they may have changed.
+// shown chooses the first node when the first snapshot is shown, and lists the entries again after others.
 func (b *browser) shown(e tree.Shown) part.Effects {
 	b.page.Rename(b.tree.Ref(b.page.Ref))
-	switch {
-	case e.First:
+	if e.First {
 		return b.choose(tree.ID{Kind: tree.AllNode})
-	case e.Changed:
-		return part.Effects{part.List{Again: true}}
-	case b.list.Job.Idle(): // else a change may be in the list that is being made
-		b.marks.Listed(e.Scan)
 	}
-	return nil
+	return part.Effects{part.List{Again: true}}
 }

@@ -130,18 +130,7 @@ func (p *painter) node(n tree.NodeScene, here bool, width int) string {
 	if n.Unread > 0 {
 		s = cells.UnreadText
 	}
-	sign := " "
-	switch {
-	case n.Kind == tree.FolderNode && n.Closed:
-		sign = "+"
-	case n.Kind == tree.FolderNode:
-		sign = "-"
-	case n.Kind == tree.SavedNode:
-		sign = "?"
-	case n.Paused:
-		sign = "="
-	}
-	left := cells.CursorMark(here) + strings.Repeat(" ", min(n.Depth, max(0, width/3))) + sign
+	left := cells.CursorMark(here) + strings.Repeat(" ", min(n.Depth, max(0, width/3))) + n.Sign()
 	return p.cursorLine(here, keys.FeedsPane, s, left+n.Text(width-len(left)))
 }
 
@@ -315,16 +304,11 @@ func (p *painter) promptLine() string {
 	return text + "   " + p.look.Paint(cells.DimText, cells.Fit(cells.Plain(strings.Join(names, " ")), free))
 }
 
-// menuLines returns the lines of the open menu, each padded to the width of the screen. If a menu breaks long lines,
-// they begin with the line n.Y, or with the next one from which that of the cursor is whole on the screen.
+// menuLines returns the lines of the open menu, each padded to the width of the screen. Long lines are broken. They
+// begin with the line n.Y, or with the next one from which that of the cursor is whole on the screen.
 func (p *painter) menuLines(n *part.Lines, height int) []string {
-	broken := func(i int) []string {
-		if n.Wrap {
-			return cells.BreakLines(n.Text[i], p.width-1)
-		}
-		return n.Text[i : i+1]
-	}
-	for i, rows := min(n.At, len(n.Text)-1), 0; n.Wrap && i >= n.Y; i-- {
+	broken := func(i int) []string { return cells.BreakLines(n.Text[i], p.width-1) }
+	for i, rows := min(n.At, len(n.Text)-1), 0; i >= n.Y; i-- {
 		if rows += len(broken(i)); i < n.At && rows > height {
 			n.Y = i + 1
 		}

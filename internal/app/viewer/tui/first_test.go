@@ -139,8 +139,8 @@ func TestLookLine(t *testing.T) {
 	k.await("theme: dark")
 	run("layout stacked")
 	k.await("layout: stacked")
-	if k.o.Look.Theme != "dark" || k.browser.shape.layout != "stacked" || k.o.Screen.Get(themeSetting) != "dark" {
-		t.Errorf("%s %s", k.o.Look.Theme, k.browser.shape.layout)
+	if k.o.Look.Theme != "dark" || k.browser.arrangement() != "stacked" || k.o.Screen.Get(themeSetting) != "dark" {
+		t.Errorf("%s %s", k.o.Look.Theme, k.browser.arrangement())
 	}
 	run("color unread underline red")
 	k.until("the color", func() bool { return k.o.Look.Sgr[cells.UnreadText] == "4;31" })

@@ -13,12 +13,6 @@ import (
 	"github.com/lektordir/lektor/internal/files/values"
 )
 
-// shape is the arrangement of panes that the user chose.
-type shape struct {
-	layout string
-	size   [len(sizeSettings)]int // 0 for the usual size
-}
-
 // listLines is the size of the list in the stacked layout. The others are columns of a pane.
 const listLines = 2
 
@@ -27,18 +21,6 @@ var sizeSettings = [...]string{keys.FeedsPane: "feeds-width", keys.ListPane: "li
 
 // layoutSetting is the name of the layout in the settings of the screen.
 const layoutSetting = "layout"
-
-// newShape returns the remembered shape; layout is the one that holds if none is remembered.
-func newShape(screen *values.Values, layout string) shape {
-	s := shape{layout: screen.Get(layoutSetting)}
-	if !slices.Contains(cells.Layouts, s.layout) {
-		s.layout = cmp.Or(layout, cells.AutoLayout)
-	}
-	for i, name := range sizeSettings {
-		s.size[i] = max(0, screen.Int(name))
-	}
-	return s
-}
 
 // leastWidth and leastHeight are the smallest screen on which panes are shown.
 const leastWidth, leastHeight = 20, 5
@@ -61,12 +43,24 @@ const oneColumn, narrowLines = 60, 20
 type layout struct {
 	focus         keys.Pane
 	zoom          bool
-	shape         shape
-	width, height int         // size of the screen in cells
-	textMost      int         // maximum columns of the text of an entry
-	single        bool        // only the pane that has the focus is shown
-	reading       func() bool // an entry is open
+	screen        *values.Values // has the layout and the sizes that the user chose
+	usual         string         // the layout, if the user chose none
+	width, height int            // size of the screen in cells
+	textMost      int            // maximum columns of the text of an entry
+	single        bool           // only the pane that has the focus is shown
+	reading       func() bool    // an entry is open
 }
+
+// arrangement returns the name of the layout.
+func (y *layout) arrangement() string {
+	if name := y.screen.Get(layoutSetting); slices.Contains(cells.Layouts, name) {
+		return name
+	}
+	return cmp.Or(y.usual, cells.AutoLayout)
+}
+
+// size returns a size that the user chose, 0 for the usual one.
+func (y *layout) size(i int) int { return max(0, y.screen.Int(sizeSettings[i])) }
 
 // paneAt is a pane on the screen. Its title is on line y, and its lines are below the title.
 type paneAt struct {
@@ -82,7 +76,7 @@ func usualFeeds(width int) int { return max(16, min(width/4, 34)) }
 func (y *layout) visible() (kinds []keys.Pane, stacked bool) {
 	w, feeds, zoom := y.width, usualFeeds(y.width), y.zoom || y.single
 	three := []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane}
-	switch layout := y.shape.layout; {
+	switch layout := y.arrangement(); {
 	case !zoom && layout == cells.StackedLayout && w < oneColumn && y.lines() >= narrowLines &&
 		y.focus != keys.FeedsPane:
 		return three[1:], true
@@ -128,7 +122,7 @@ func (y *layout) panes() []paneAt {
 			usual = max(wantList, min((y.width-panes[0].width)*2/5, 70))
 		}
 		if i < len(columns)-1 {
-			width = fitInto(cmp.Or(y.shape.size[kind], usual), leastColumns[kind], rest)
+			width = fitInto(cmp.Or(y.size(int(kind)), usual), leastColumns[kind], rest)
 		}
 		panes = append(panes, paneAt{kind, x, 0, width, y.lines()})
 		x += width + 1
@@ -136,7 +130,7 @@ func (y *layout) panes() []paneAt {
 	if stacked {
 		list := &panes[len(panes)-1]
 		lines := list.height - 1 // without the title of the entry
-		list.height = fitInto(cmp.Or(y.shape.size[listLines], lines*2/5), leastLines, lines-leastLines)
+		list.height = fitInto(cmp.Or(y.size(listLines), lines*2/5), leastLines, lines-leastLines)
 		panes = append(panes, paneAt{keys.PagePane, list.x, list.height + 1, list.width, lines - list.height})
 	}
 	return panes
@@ -167,18 +161,18 @@ func (y *layout) textWidth() int {
 	return 0
 }
 
-// resize makes the pane with the focus n steps larger, at the cost of its neighbour. It returns the
+// resize makes the pane with the focus n steps larger, at the cost of its neighbour. It returns the name of the
 // size that it changed, and whether there was room.
-func (y *layout) resize(n int) (size int, ok bool) {
+func (y *layout) resize(n int) (name string, ok bool) {
 	kinds, stacked := y.visible()
 	if len(kinds) == 1 {
-		return 0, false
+		return "", false
 	}
 	of, sign, step := y.focus, 1, 2
 	if of == kinds[len(kinds)-1] {
 		of, sign = kinds[len(kinds)-2], -1
 	}
-	size = int(of)
+	size := int(of)
 	if stacked && of == keys.ListPane {
 		size, step = listLines, 1
 	}
@@ -190,9 +184,11 @@ func (y *layout) resize(n int) (size int, ok bool) {
 		return at.width
 	}
 	before := measure()
-	y.shape.size[size] = max(1, before+sign*n*step)
-	y.shape.size[size] = measure()
-	return size, y.shape.size[size] != before
+	name = sizeSettings[size]
+	set := func(n int) { y.screen.Set(name, strconv.Itoa(max(1, n))) }
+	set(before + sign*n*step)
+	set(measure())
+	return name, measure() != before
 }
 
 // appearance changes the look of the screen, and the layout.
@@ -225,14 +221,15 @@ func (a *appearance) resize(steps int) part.Effects {
 	if !ok {
 		return a.Say("there is no room for that")
 	}
-	return part.Effects{part.Remember{Name: sizeSettings[size], Value: strconv.Itoa(a.layout.shape.size[size])}}
+	return part.Effects{part.Remember{Name: size, Value: a.o.Screen.Get(size)}}
 }
 
 // nextLayout changes to the layout that the word of the action names, or to the next.
 func (a *appearance) nextLayout(g part.Given) part.Effects {
 	y := a.layout
-	return a.next(g, cells.Layouts, y.shape.layout, func(name string) part.Effects {
-		y.shape.layout, y.zoom = name, false
+	return a.next(g, cells.Layouts, y.arrangement(), func(name string) part.Effects {
+		y.screen.Set(layoutSetting, name)
+		y.zoom = false
 		if kinds, _ := y.visible(); len(kinds) == 1 && y.width < oneColumn {
 			return a.Say("layout: %s; this screen has room for one pane", name)
 		}
@@ -283,5 +280,5 @@ func (a *appearance) reload() part.Effects {
 func (a *appearance) use(look *cells.Look) {
 	a.o.Look = look
 	look.Use(a.o.Screen.Get(themeSetting), a.o.NoColor)
-	a.layout.shape = newShape(a.o.Screen, look.Layout)
+	a.layout.usual = look.Layout
 }

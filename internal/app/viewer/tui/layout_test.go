@@ -22,7 +22,7 @@ func drawn(t *testing.T, k *desk) string {
 	lines := strings.Split(k.shows(), "\n")
 	for _, l := range lines {
 		if n := termsafe.Width(l); n != b.width || len(lines) != b.height {
-			t.Fatalf("%dx%d, %s, focus %d: %d lines, %d columns: %q", b.width, b.height, b.shape.layout, b.focus, len(lines), n, l)
+			t.Fatalf("%dx%d, %s, focus %d: %d lines, %d columns: %q", b.width, b.height, b.arrangement(), b.focus, len(lines), n, l)
 		}
 	}
 	var names []string
@@ -32,7 +32,7 @@ func drawn(t *testing.T, k *desk) string {
 		focus = focus || p.kind == b.focus
 	}
 	if !focus {
-		t.Fatalf("%dx%d, %s: pane %d is not in %q", b.width, b.height, b.shape.layout, b.focus, names)
+		t.Fatalf("%dx%d, %s: pane %d is not in %q", b.width, b.height, b.arrangement(), b.focus, names)
 	}
 	return strings.Join(names, ", ")
 }
@@ -56,8 +56,8 @@ func TestLayouts(t *testing.T) {
 	} {
 		k.update(tea.WindowSizeMsg{Width: c.width, Height: c.height})
 		for i := range cells.Layouts {
-			if got := drawn(t, k); k.browser.shape.layout != cells.Layouts[i] || got != c.want[i] {
-				t.Errorf("%dx%d, %s: %s, not %s", c.width, c.height, k.browser.shape.layout, got, c.want[i])
+			if got := drawn(t, k); k.browser.arrangement() != cells.Layouts[i] || got != c.want[i] {
+				t.Errorf("%dx%d, %s: %s, not %s", c.width, c.height, k.browser.arrangement(), got, c.want[i])
 			}
 			for _, focus := range []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane} {
 				k.browser.focus = focus
@@ -65,7 +65,9 @@ func TestLayouts(t *testing.T) {
 					k.press("9", "9", key)
 					drawn(t, k)
 				}
-				k.browser.shape.size = shape{}.size
+				for _, name := range sizeSettings {
+					k.o.Screen.Set(name, "")
+				}
 			}
 			k.press("v")
 		}
@@ -88,7 +90,7 @@ func TestLayoutRemembered(t *testing.T) {
 	if got, want := string(d.screen.Text()), "feeds-width=24\nlayout=stacked\nlist-height=12\n"; strings.Join(slices.Sorted(strings.Lines(got)), "") != want {
 		t.Errorf("%q", got)
 	}
-	if b := newShape(d.screen, ""); b != (shape{"stacked", [3]int{24, 0, 12}}) {
+	if b := (layout{screen: d.screen}); b.arrangement() != "stacked" || b.size(0) != 24 || b.size(1) != 0 || b.size(2) != 12 {
 		t.Errorf("%+v", b)
 	}
 	k.press("J", "enter")
@@ -108,7 +110,7 @@ func TestLayoutRemembered(t *testing.T) {
 		t.Errorf("text at %d", got)
 	}
 	d.screen = values.Parse([]byte("layout=sideways\nlist-width=-3\nfeeds-width=x\n"), '=')
-	if b := newShape(d.screen, ""); b != (shape{layout: cells.AutoLayout}) {
+	if b := (layout{screen: d.screen}); b.arrangement() != cells.AutoLayout || b.size(0) != 0 || b.size(1) != 0 {
 		t.Errorf("%+v", b)
 	}
 }

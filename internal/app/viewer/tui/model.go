@@ -18,6 +18,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // model is the parent of the parts: it routes keys and effects to them. Only the UI goroutine uses it, and that
@@ -61,9 +62,10 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 func (m *model) connect(d Disk) {
 	o, b := m.o, &m.browser
 	m.work = work.New(&work.Env{Env: m.Env, Disk: d},
-		work.Options{Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name})
+		work.Options{Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name, Folders: m.line.folderLines,
+			Play: func(ref lektordir.Ref, path string) part.Effects { return b.page.Programs.Play(ref, path, true) }})
 	b.Env, b.marks, b.advance = m.Env, &m.work.Queue, o.Advance
-	b.layout = layout{textMost: o.Width, single: o.Plain, reading: b.page.Open}
+	b.layout = layout{screen: o.Screen, textMost: o.Width, single: o.Plain, reading: b.page.Open}
 	b.tree = tree.Tree{Env: m.Env, Disk: d, Marks: b.marks, Settings: tree.Settings{Values: o.Screen, Seed: o.Random(),
 		Random: o.Random},
 		Closed: map[tree.ID]bool{},
@@ -80,7 +82,7 @@ func (m *model) connect(d Disk) {
 		width, height := m.terminal.Cell()
 		return b.width * width, (b.height - 1) * height
 	}}
-	m.prompt = prompt.Prompt{Env: m.Env, Words: &m.line, Size: func() (int, int) { return b.width, b.lines() }}
+	m.prompt = prompt.Prompt{Env: m.Env, Size: func() (int, int) { return b.width, b.lines() }}
 	m.appearance = appearance{Env: m.Env, o: o, layout: &b.layout, read: d.Look}
 	m.appearance.use(o.Look)
 	m.line = commandLine{Env: m.Env, o: o, browser: b, prompt: &m.prompt, with: m.with}
@@ -121,11 +123,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	_, key := msg.(tea.KeyPressMsg)
 	m.clock.wake(key)
-	before := m.status
 	cmd := m.apply(m.take(msg))
-	if m.status != before && m.status.Text != "" {
-		m.prompt.Keep(m.status.Text)
-	}
 	b := &m.browser
 	b.follow()
 	return m, part.Guarded(tea.Batch(cmd, b.marks.Begin(), b.tree.Begin(b.list.Took), b.list.Begin(), b.page.Begin(),
@@ -184,40 +182,30 @@ func (m *model) carryOut(e any) tea.Cmd {
 	case part.Say:
 		if e.Text != "" {
 			m.status = e
+			m.prompt.Keep(e.Text)
 		}
 	case part.List:
 		b.list.Request(e)
 	case part.Do:
 		return m.apply(m.do(e.Call))
 	case part.Change:
-		c, failed := m.work.Change(e)
-		if c != nil && c.Trashes() {
+		if m.work.Flags(e).Trashes() {
 			b.list.Hide()
 		}
-		return m.apply(failed)
 	case part.Remember:
 		m.o.Screen.Set(e.Name, e.Value)
 		b.marks.Remember(e.Name, e.Value)
 	case part.SaveQuery:
 		b.marks.Save(e.Name, e.Query)
 	case part.Rescan:
-		if b.tree.Rescan(e.Feeds); e.All {
-			b.tree.Rescan(map[string]bool{"": true})
-		}
-	case part.Moved:
-		b.page.Rename(e.Refs...)
+		b.tree.Rescan(e.Feeds)
+		b.page.Rename(e.Moved...)
 	case part.Task:
 		return m.apply(m.work.Task(e))
 	case part.Download:
 		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.Title(part.KeyOf(e.Ref)), e.URLs[0])))
-	case part.Play:
-		return m.apply(b.page.Programs.Play(e.Ref, e.Path, true))
-	case part.Fetch:
-		return m.apply(m.work.Fetching.Feeds(e.Feeds))
 	case part.Exec:
 		return m.run(e)
-	case part.Quit:
-		return tea.Quit
 	default:
 		return m.show(e)
 	}
@@ -234,17 +222,10 @@ func (m *model) show(e any) tea.Cmd {
 		return m.apply(m.prompt.Confirm(e))
 	case part.Menu:
 		m.prompt.Menu, m.status = e.Lines, part.Say{}
-	case part.Keep:
-		m.prompt.Keep(e.Messages...)
 	case list.NextUnread:
 		return m.apply(b.nextUnread(e.By))
 	case tree.Shown:
 		return m.apply(b.shown(e))
-	case tree.Provisional:
-		// Entries among which the user has moved the cursor stay.
-		if s := b.list.Spec; b.focus == keys.FeedsPane && s.Of.Kind == tree.AllNode && s.Query == "" {
-			b.list.Provisional(e.Overview)
-		}
 	case tree.Trouble:
 		return m.trouble(e.Err)
 	}
@@ -282,7 +263,7 @@ func (m *model) key(k tea.KeyPressMsg) part.Effects {
 	}
 	switch {
 	case name == "<C-c>":
-		return part.Effects{part.Quit{}} // always: users try ^C in a program that they do not know
+		return part.Effects{part.Run(tea.Quit)} // always: users try ^C in a program that they do not know
 	case p.Line != nil:
 		return p.Type(name, k.Text)
 	case action == "command" && (p.Open() || m.pictures.On || p.IsQuiet()):
@@ -404,7 +385,7 @@ func (m *model) quit(g part.Given) part.Effects {
 
 // end ends the reader. If downloads are incomplete, it asks.
 func (m *model) end(part.Given) part.Effects {
-	quit := part.Effects{part.Quit{}}
+	quit := part.Effects{part.Run(tea.Quit)}
 	if n := m.work.Downloads.Incomplete(); n > 0 {
 		return part.Effects{part.Confirm{Text: m.Trf("%d downloads are not complete; end anyway?", n),
 			Yes: func() part.Effects { return quit }}}

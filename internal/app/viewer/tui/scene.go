@@ -53,7 +53,7 @@ func (m *model) scene() *scene {
 	s := &scene{Printer: m.Printer, layout: b.layout, prompt: m.prompt.Line, menu: m.prompt.Menu,
 		pictures: &m.pictures, snapshot: b.tree.Snapshot, last: lastScene{status: m.status,
 			typed: m.typed.Count + m.typed.Keys, help: m.o.Keys.Of("help") + " " + m.Tr("help"),
-			progress: cmp.Or(m.work.Tasks.Progress(), b.list.Dates.Progress)}}
+			progress: m.work.Tasks.Progress()}}
 	if m.prompt.Question != nil {
 		s.last.question = m.prompt.QuestionLine()
 	}
@@ -87,10 +87,7 @@ func (m *model) place(s *scene) string {
 		return m.Trf("reading %s", m.o.Name)
 	case s.focus == keys.PagePane && b.page.Entry != nil:
 		place := b.page.Place(m.pictures.Can())
-		if m.work.Tasks.Len() > 0 {
-			place = m.work.Tasks.Progress() + ", " + place
-		}
-		return place
+		return listed(s.last.progress, place)
 	case s.last.progress != "":
 		return s.last.progress
 	case s.list.Spec.All:
@@ -161,17 +158,10 @@ func (s *scene) nodeLine() (at cursorAt, known bool) {
 		return at, false
 	}
 	n := f.Cursor
-	at = cursorAt{number: s.Trf("%d of %d", f.At+1, f.Total), line: n.Label}
-	switch {
-	case n.Kind == tree.FolderNode && n.Closed:
-		at.line = s.Trf("closed folder %s", at.line)
-	case n.Kind == tree.FolderNode:
-		at.line = s.Trf("folder %s", at.line)
-	case n.Kind == tree.SavedNode:
-		at.line = s.Trf("saved search %s", at.line)
-	case n.Paused:
-		at.line = s.Trf("paused feed %s", at.line)
-	}
+	at = cursorAt{number: s.Trf("%d of %d", f.At+1, f.Total)}
+	at.line = cmp.Or(map[string]string{"+": s.Trf("closed folder %s", n.Label),
+		"-": s.Trf("folder %s", n.Label), "?": s.Trf("saved search %s", n.Label),
+		"=": s.Trf("paused feed %s", n.Label)}[n.Sign()], n.Label)
 	at.line = listed(at.line, n.Site, n.Err)
 	switch {
 	case n.Flagged > 0:

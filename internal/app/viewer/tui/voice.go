@@ -96,8 +96,9 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 				v.line(s.Tr("reading…"))
 			}
 			v.change(&v.said.progress, s.last.progress)
-			if n := v.news.settled(); n > 0 {
-				v.line(s.Trf("%d new entries", n))
+			if v.news.n > 0 {
+				v.line(s.Trf("%d new entries", v.news.n))
+				v.news.n = 0
 			}
 			rest = false
 		}
@@ -265,9 +266,8 @@ func (v *voice) page(p *pageScene, height int) {
 
 // news counts entries that arrive.
 type news struct {
-	last   *tree.Snapshot
-	n      int
-	before int // n at the last call of settled
+	last *tree.Snapshot
+	n    int
 }
 
 // count counts the arrivals in a snapshot. Entries that are there at the start are none.
@@ -285,18 +285,6 @@ func (n *news) count(s *tree.Snapshot) {
 		}
 	}
 	n.last = s
-}
-
-// settled returns the number of arrivals, and forgets them. It returns 0 if more have come since
-// the last call, so that a delivery is one line.
-func (n *news) settled() int {
-	count := n.n
-	if count != n.before {
-		n.before = count
-		return 0
-	}
-	n.n, n.before = 0, 0
-	return count
 }
 
 // echo is a prompt as it stands on the terminal.

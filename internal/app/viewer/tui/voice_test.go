@@ -116,11 +116,11 @@ func TestVoiceWaits(t *testing.T) {
 	k.says(out, "mark all as read? (y/n)\n")
 
 	release := make(chan struct{})
-	k.start(k.work.Tasks.Begin(part.Task{Name: "saving", Do: func(_ context.Context, progress func(string)) (string, error) {
+	k.start(k.apply(k.work.Task(part.Task{Name: "saving", Do: func(_ context.Context, progress func(string)) (string, error) {
 		progress("1 of 2")
 		<-release
 		return "saved", nil
-	}}).Await)
+	}})))
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
 	d.mu.Unlock()
@@ -131,8 +131,7 @@ func TestVoiceWaits(t *testing.T) {
 	}
 	k.press("y")
 	k.says(out, "done")
-	k.says(out, "saving 1 of 2\n")
-	k.says(out, "2 new entries\n")
+	k.says(out, "saving 1 of 2\n2 new entries\n")
 	close(release)
 	if got := k.says(out, "saved"); got != "saved\n" {
 		t.Errorf("%q", got)
