@@ -2,7 +2,6 @@ package lektordir
 
 import (
 	"bytes"
-	"iter"
 	"reflect"
 	"slices"
 	"strconv"
@@ -94,26 +93,24 @@ func (v *value) fieldsOf(e *Entry, of reflect.Value) []string {
 			of = reflect.ValueOf(&e.Terms[i]).Elem()
 		}
 	}
-	var fields []string
-	for f := range partsOf(of) {
-		fields = append(fields, v.text(f))
+	parts := partsOf(of)
+	fields := make([]string, len(parts))
+	for i, f := range parts {
+		fields[i] = v.text(f)
 	}
 	return fields
 }
 
-// partsOf yields the fields of a struct, or the value itself if it is a text, a number or a time.
-func partsOf(of reflect.Value) iter.Seq[reflect.Value] {
-	return func(yield func(reflect.Value) bool) {
-		if of.Kind() != reflect.Struct || of.Type() == reflect.TypeFor[time.Time]() {
-			yield(of)
-			return
-		}
-		for i := range of.NumField() {
-			if !yield(of.Field(i)) {
-				return
-			}
-		}
+// partsOf returns the fields of a struct, or the value itself if it is a text, a number or a time.
+func partsOf(of reflect.Value) []reflect.Value {
+	if of.Kind() != reflect.Struct || of.Type() == reflect.TypeFor[time.Time]() {
+		return []reflect.Value{of}
 	}
+	parts := make([]reflect.Value, of.NumField())
+	for i := range parts {
+		parts[i] = of.Field(i)
+	}
+	return parts
 }
 
 // valid reports whether a line can have these fields.
@@ -191,12 +188,12 @@ func (v *value) take(e *Entry, rest []byte) {
 	} else if !to.IsZero() {
 		return
 	}
-	var fields []string
+	parts := partsOf(one)
+	fields := make([]string, 0, 2*len(parts))
 	for f := range bytes.SplitSeq(rest, []byte{'\t'}) {
 		fields = append(fields, textfile.Unescape(f))
 	}
 	element, _ := one.Addr().Interface().(*Element)
-	parts := slices.Collect(partsOf(one))
 	if element == nil { // other values have no more fields
 		fields = append(fields, make([]string, len(parts))...)[:len(parts)]
 	}

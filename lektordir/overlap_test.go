@@ -17,7 +17,8 @@ import (
 // writes more entries than the limit of concurrent ones.
 func TestWriteBeside(t *testing.T) {
 	d, _ := newDir(t)
-	w := writerWith(t, d, commit.Options{SlowSync: true})
+	d.fs.SlowSync = true
+	w := writerWith(t, d, commit.Options{})
 	var wg sync.WaitGroup
 	for f := range 4 {
 		wg.Go(func() {
@@ -66,7 +67,8 @@ func TestWriteBeside(t *testing.T) {
 func TestWriteBesideFails(t *testing.T) {
 	for _, again := range []bool{true, false} {
 		d, _ := newDir(t)
-		w := writerWith(t, d, commit.Options{SlowSync: true})
+		d.fs.SlowSync = true
+		w := writerWith(t, d, commit.Options{})
 		tx, err := w.Begin(feedHash)
 		if err != nil {
 			t.Fatal(err)

@@ -131,7 +131,8 @@ func TestAbandonedGroup(t *testing.T) {
 // A file that is shared with a delivered entry is synced with the first new entry that has it,
 // because the program that delivered it may not have synced it.
 func TestMustSync(t *testing.T) {
-	_, begin := newWriter(t, Options{SlowSync: true})
+	w, begin := newWriter(t, Options{})
+	w.d.SlowSync = true
 	tx := begin()
 	add(t, tx, entry("1", "title", "one\n", "author", "Wren\n"))
 	if err := end(tx); err != nil {
@@ -159,7 +160,8 @@ func TestMustSync(t *testing.T) {
 // and the limiter is free.
 func TestBackgroundEnds(t *testing.T) {
 	for _, bad := range []bool{false, true} {
-		w, begin := newWriter(t, Options{SlowSync: true})
+		w, begin := newWriter(t, Options{})
+		w.d.SlowSync = true
 		tx := begin()
 		for i := range 2 * dirfs.AtOnce {
 			add(t, tx, entry(fmt.Sprint(i), "title", "\n", "content", "text", "author", "Ann\n"))
@@ -309,7 +311,8 @@ func TestCompaction(t *testing.T) {
 // writer and the feed can be used again.
 func TestPanicOfFiles(t *testing.T) {
 	for _, slow := range []bool{false, true} {
-		w, begin := newWriter(t, Options{SlowSync: slow})
+		w, begin := newWriter(t, Options{})
+		w.d.SlowSync = slow
 		func() {
 			defer func() {
 				if recover() == nil {

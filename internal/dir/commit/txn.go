@@ -49,7 +49,7 @@ func (w *Writer) Begin(feed string) (*Txn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := finishPurge(w.d, w.slow, feed); err != nil {
+	if err := finishPurge(w.d, feed); err != nil {
 		unlock()
 		return nil, err
 	}

@@ -69,5 +69,5 @@ func (w *Writer) Purge(ctx context.Context, feed string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return finishPurge(w.d, w.slow, feed)
+	return finishPurge(w.d, feed)
 }

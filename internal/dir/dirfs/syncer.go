@@ -56,11 +56,10 @@ func SyncMoves(dir string, rels ...string) error {
 // Syncer syncs files of a lektor-dir, by one call for the whole file system if that is reliable.
 type Syncer struct{ whole []*os.File }
 
-// NewSyncer prepares to sync later writes. If slow, each file and directory is synced separately,
-// even if one call could sync the whole file system.
-func (d *Dir) NewSyncer(slow bool) (*Syncer, error) {
+// NewSyncer prepares to sync later writes.
+func (d *Dir) NewSyncer() (*Syncer, error) {
 	s := &Syncer{}
-	if slow {
+	if d.SlowSync {
 		return s, nil
 	}
 	var devs []uint64

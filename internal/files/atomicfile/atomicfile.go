@@ -177,13 +177,11 @@ func tempFile(path string) (*os.File, error) {
 // if the file does not exist, and syncs even then, as a killed process may have removed it without
 // a sync.
 func Remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := RemoveUnsynced(path); err != nil {
 		return err
 	}
-	if err := SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	_, err := Optional(0, SyncDir(filepath.Dir(path)))
+	return err
 }
 
 // MkdirAll creates a directory and its parents like os.MkdirAll, but durably, so that a power cut

@@ -92,22 +92,20 @@ func Open(path string, o Options) (*Log, []byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
+		inPlace := true
 		if o.Lock {
-			// The file may have been removed between open and lock.
-			inPlace, err := l.lock()
+			inPlace, err = l.lock()
+		}
+		var data []byte
+		if err == nil && inPlace {
+			data, err = atomicfile.ReadRaw(path, o.max())
+		}
+		if err != nil || !inPlace { // it may have been removed between open and lock
+			l.Close()
 			if err != nil {
-				l.Close()
 				return nil, nil, err
 			}
-			if !inPlace {
-				l.Close()
-				continue
-			}
-		}
-		data, err := atomicfile.ReadRaw(path, o.max())
-		if err != nil {
-			l.Close()
-			return nil, nil, err
+			continue
 		}
 		n := end(data, o.Valid)
 		l.size, l.torn = int64(n), n < len(data)

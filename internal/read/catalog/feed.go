@@ -57,8 +57,7 @@ const (
 	onlyFlags state = 1<<letters - 1
 	inNew     state = 1 << letters
 	gone      state = inNew << 1 // it is no more
-	odd       state = inNew << 2 // its unique name is of another form
-	whole     state = inNew << 3 // it is in Feed.kept
+	whole     state = inNew << 2 // it is in Feed.kept
 )
 
 // FlagsOf returns the set of some letters; others are left out.
@@ -118,7 +117,7 @@ func (e Entry) Trashed() bool { return e.Has(trashed) }
 
 // Micros returns when the entry was delivered, in microseconds of Unix time.
 func (e Entry) Micros() int64 {
-	if e.Feed.states[e.place]&odd != 0 {
+	if e.Feed.states[e.place]&whole != 0 {
 		return e.Feed.kept[e.place].Delivered().UnixMicro()
 	}
 	return e.Feed.names[e.place].micros
@@ -156,7 +155,7 @@ func IDOf(r lektordir.Ref) ID {
 
 // ID returns the ID of the entry.
 func (e Entry) ID() ID {
-	if s := e.Feed.states[e.place]; s&odd == 0 {
+	if e.Feed.states[e.place]&whole == 0 {
 		n := e.Feed.names[e.place]
 		return idOf(e.Feed.Hash, n, n.host.Value())
 	}
@@ -303,8 +302,8 @@ func keyOf(text string) key {
 }
 
 func (f *Feed) keyOf(i int) key {
-	if f.states[i]&odd != 0 {
-		return key{odd: f.kept[uint32(i)].Unique}
+	if f.states[i]&whole != 0 {
+		return keyOf(f.kept[uint32(i)].Unique)
 	}
 	return key{name: f.names[i]}
 }
@@ -334,10 +333,7 @@ func (f *Feed) with(refs []lektordir.Ref) *Feed {
 		if r.Place == lektordir.New {
 			s |= inNew
 		}
-		if k.odd != "" {
-			s |= odd
-		}
-		if next.states[i] = s; s&odd != 0 || s.ref(f.Hash, r.Unique) != r {
+		if next.states[i] = s; k.odd != "" || s.ref(f.Hash, r.Unique) != r {
 			next.states[i] |= whole
 			if next.kept == nil {
 				next.kept = map[uint32]lektordir.Ref{}

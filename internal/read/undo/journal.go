@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -104,11 +103,11 @@ func (j *journal) warn() {
 // note appends a line for a rename. It returns the size of the log before the line, and whether
 // the line was written.
 func (j *journal) note(from, to string) (before int64, written bool) {
-	line := from + "\t" + to + "\n"
+	line, ok := moveLine(from, to)
 	switch {
 	case j.failed != nil:
 		return 0, false
-	case strings.Count(line, "\t") != 1 || strings.Count(line, "\n") != 1:
+	case !ok:
 		j.store.S.Report.Warn("undo cannot take back %s: its name has a tab or a newline", from)
 		return 0, false
 	case len(j.ahead) > 0 && j.ahead[0] == line:
@@ -118,6 +117,12 @@ func (j *journal) note(from, to string) (before int64, written bool) {
 		return before, true
 	}
 	return j.append(line, 1)
+}
+
+// moveLine returns the line of a rename, and whether it can be read.
+func moveLine(from, to string) (line string, ok bool) {
+	line = from + "\t" + to + "\n"
+	return line, strings.Count(line, "\t") == 1 && strings.Count(line, "\n") == 1
 }
 
 // append appends lines of n changes. It returns the size of the log before, and whether they were written.
@@ -153,7 +158,7 @@ func settingLine(c subscriptions.Change) string {
 
 // announce writes lines before their renames, a chunk of them. It is for speed only: a line that is not
 // written is left to note.
-func (j *journal) announce(lines iter.Seq[string]) {
+func (j *journal) announce(refs []lektordir.Ref, set, unset string) {
 	if j == nil || len(j.ahead) > 0 || j.failed != nil || j.log == nil {
 		return // the first rename creates the journal
 	}
@@ -162,8 +167,10 @@ func (j *journal) announce(lines iter.Seq[string]) {
 		return
 	}
 	var ahead []string
-	for line := range lines {
-		if strings.Count(line, "\t") != 1 || strings.Count(line, "\n") != 1 {
+	for _, ref := range refs {
+		to, err := ref.WithFlags(set, unset)
+		line, ok := moveLine(ref.Path(), to.Path())
+		if err != nil || to == ref || !ok {
 			continue // note refuses it
 		}
 		if ahead = append(ahead, line); len(ahead) == j.chunk {
