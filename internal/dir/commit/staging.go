@@ -190,14 +190,17 @@ func (u *unsynced) create(files iter.Seq2[string, []byte]) error {
 			links.written(u.unique, name, string(data))
 		}
 	}
-	to := LinkTo(u.s.feed)
-	if links.share(u.unique, "feed", to) {
+	// A link cannot be synced by itself, so it is shared only if the whole file system is synced.
+	to, alone := LinkTo(u.s.feed), u.s.background != nil
+	if !alone && links.share(u.unique, "feed", to) {
 		return nil
 	}
 	if err := unix.Symlinkat(to, u.dir, u.unique+"/feed"); err != nil {
 		return &os.PathError{Op: "symlink", Path: u.s.d.Join(u.s.rel, u.unique, "feed"), Err: err}
 	}
-	links.written(u.unique, "feed", to)
+	if !alone {
+		links.written(u.unique, "feed", to)
+	}
 	return nil
 }
 

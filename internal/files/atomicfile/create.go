@@ -2,28 +2,47 @@ package atomicfile
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+	"golang.org/x/sys/unix"
 )
 
 // CreatePrivateFrom creates a file at path with the output of from. The file has the permissions
 // 0600, is durable, and appears only when it is complete. After an error there is no new file; the
-// error is [fs.ErrExist] if path exists, also if another process created it while from ran.
-func CreatePrivateFrom(path string, from func(io.Writer) error) (err error) {
-	isNew := func() error {
-		if Exists(path) {
-			return &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
-		}
-		return nil
-	}
+// error is [fs.ErrExist] if path exists, also if another process created it meanwhile.
+func CreatePrivateFrom(path string, from func(io.Writer) error) error {
+	exists := &fs.PathError{Op: "create", Path: path, Err: fs.ErrExist}
 	Sweep(path)
-	if err := isNew(); err != nil {
-		return err
+	if Exists(path) {
+		return exists
 	}
-	if err = WritePrivateFrom(path, func(w io.Writer) error { return cmp.Or(from(w), isNew()) }); err == nil {
-		// Other temporary files of any age are of killed processes, or of processes that will fail because the
-		// file exists.
-		sweep(0, path)
+	dir := filepath.Dir(path)
+	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o600), renameio.WithTempDir(dir))
+	if err != nil {
+		return named(err, path)
 	}
-	return err
+	defer f.Cleanup() //nolint:errcheck // nothing to do about it
+	if err := cmp.Or(from(f), f.Sync()); err != nil {
+		return named(err, path)
+	}
+	// Unlike a rename, a link does not replace a file.
+	err = os.Link(f.Name(), path)
+	switch {
+	case err != nil && Exists(path):
+		return exists
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENOSYS):
+		err = f.CloseAtomicallyReplace() // the file system has no hard links
+	}
+	if err != nil {
+		return named(err, path)
+	}
+	// The file is in place, so other temporary files of any age are of killed processes, or of processes
+	// that will fail because the file exists.
+	sweep(0, path)
+	return SyncDir(dir)
 }
