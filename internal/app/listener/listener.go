@@ -234,6 +234,7 @@ func (l *Listener) Run(ctx context.Context) error {
 	defer l.batches.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	check := l.now().Add(checkEvery)
 	if err := l.scan(); err != nil {
 		return err
 	}
@@ -242,7 +243,6 @@ func (l *Listener) Run(ctx context.Context) error {
 	}
 	l.heard = lastHeard(l.dir)
 	l.listening()
-	check := l.now().Add(checkEvery)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -340,6 +340,9 @@ func (l *Listener) scan() error {
 // load reads a feed again.
 func (l *Listener) load(hash string) {
 	stamp := push.StampOf(l.dir, hash)
+	if stamp.Young(time.Now()) {
+		stamp = push.Stamp{} // read again
+	}
 	e := read{url: subscriptions.PublicURL(l.dir, hash)}
 	offered, list, bad := readOffers(l.dir, hash, e.url)
 	if e.offers = list; bad != nil {
