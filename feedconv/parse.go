@@ -5,8 +5,9 @@ package feedconv
 //
 //	internal/text/charset       bytes → UTF-8
 //	internal/text/markup        text of XML and HTML: references, plain text, URLs
+//	internal/text/scan          XML → tokens
 //	internal/{dates,vocab} dates; namespaces, and which elements have a field
-//	internal/scan          XML → tokens; internal/rawjson, JSON → values
+//	internal/rawjson       JSON → values
 //	internal/tidy          tokens → a clean, bounded tree, and its XML for gofeed
 //
 //	base:   feedconv extension limits text reading

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lektordir/lektor/feedconv/internal/scan"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/scan"
 )
 
 // item puts the children of an item into an RSS document.

@@ -58,14 +58,8 @@ func Open(path string, opts *Options) (*Dir, error) {
 	}
 	if slices.Equal(bad.Missing, []string{"tmp"}) && bad.Err == nil {
 		tmp := filepath.Join(abs, "tmp")
-		err := os.Mkdir(tmp, 0o777)
-		if errors.Is(err, fs.ErrExist) {
-			// Another program may have been faster.
-			if fi, serr := os.Stat(tmp); serr == nil && fi.IsDir() {
-				err = nil
-			}
-		}
-		if !errors.Is(err, fs.ErrExist) {
+		_ = os.Mkdir(tmp, 0o777) // another program may be faster
+		if fi, err := os.Lstat(tmp); err != nil || fi.IsDir() {
 			bad.Missing = nil
 		}
 	}
@@ -84,27 +78,19 @@ func Create(path string, opts *Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	var parents []string // parents of missing directories
-	for p := abs; ; p = filepath.Dir(p) {
-		if _, err := dirfs.Lstat(p); err == nil || p == filepath.Dir(p) {
-			break
-		}
-		parents = append(parents, filepath.Dir(p))
-	}
-	if err := os.MkdirAll(filepath.Dir(abs), 0o777); err != nil {
+	if err := atomicfile.MkdirAll(filepath.Dir(abs), 0o777); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(abs, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	switch err := os.Mkdir(abs, 0o700); {
+	case err == nil:
+		if err := atomicfile.SyncParent(abs); err != nil {
+			return nil, err
+		}
+	case !errors.Is(err, fs.ErrExist):
 		return nil, err
 	}
 	for _, name := range dirs {
 		if err := os.MkdirAll(filepath.Join(path, name), 0o777); err != nil {
-			return nil, err
-		}
-	}
-	for _, p := range parents {
-		// A directory that is writable and not readable cannot be synced.
-		if err := dirfs.SyncPath(p); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil, err
 		}
 	}

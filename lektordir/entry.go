@@ -165,9 +165,10 @@ type Source struct {
 	Link      string // URL of its page
 	URL       string // URL of the feed document
 
-	Updated                time.Time
-	Description, Copyright string // one line each
-	Image                  string // URL
+	Updated     time.Time
+	Copyright   string // one line
+	Image       string // URL
+	Description string // one line
 }
 
 // Enclosure is a file that belongs to an entry.
@@ -237,6 +238,7 @@ type value struct {
 	name  string              // name of the file or the extra
 	of    func(e *Entry) any  // returns a pointer to the field of e; nil if it has none
 	line  func(string) string // makes text fit for the file
+	least int                 // number of fields that a line of extras has, even if they are empty
 }
 
 // files lists the fields that have a file of their own; extras lists the others.

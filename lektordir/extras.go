@@ -2,6 +2,7 @@ package lektordir
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ var extras = []value{
 	{field: FieldCategories, name: "category", of: func(e *Entry) any { return &e.Categories }, line: textfile.OneLine},
 	{field: FieldTerms, name: "category", of: func(e *Entry) any { return &e.Terms }, line: textfile.OneLine},
 	{field: FieldEnclosures, name: "enclosure", of: func(e *Entry) any { return &e.Enclosures },
-		line: textfile.OneField},
+		line: textfile.OneField, least: 3},
 	{field: FieldComments, name: "comments", of: func(e *Entry) any { return &e.Comments }, line: textfile.OneLine},
 	{field: FieldPubDateRaw, name: "pubdate-raw", of: func(e *Entry) any { return &e.PubDateRaw },
 		line: textfile.OneLine},
@@ -32,17 +33,21 @@ var extras = []value{
 	{field: FieldLanguage, name: "language", of: func(e *Entry) any { return &e.Language }, line: textfile.OneLine},
 	{field: FieldContributors, name: "contributor", of: func(e *Entry) any { return &e.Contributors },
 		line: textfile.OneLine},
-	{field: FieldPeople, name: "person", of: func(e *Entry) any { return &e.People }, line: textfile.OneLine},
-	{field: FieldRelations, name: "relation", of: func(e *Entry) any { return &e.Relations }, line: textfile.OneField},
+	{field: FieldPeople, name: "person", of: func(e *Entry) any { return &e.People },
+		line: textfile.OneLine, least: 4},
+	{field: FieldRelations, name: "relation", of: func(e *Entry) any { return &e.Relations },
+		line: textfile.OneField, least: 4},
 	{field: FieldInReplyTo, name: "in-reply-to", of: func(e *Entry) any { return &e.InReplyTo },
 		line: textfile.OneLine},
 	{field: FieldRights, name: "rights", of: func(e *Entry) any { return &e.Rights }, line: textfile.Clean},
-	{field: FieldSource, name: "source", of: func(e *Entry) any { return &e.Source }, line: textfile.OneField},
+	{field: FieldSource, name: "source", of: func(e *Entry) any { return &e.Source }, line: textfile.OneField,
+		least: 4},
 	{field: FieldDuration, name: "duration", of: func(e *Entry) any { return &e.Duration }},
 	{field: FieldEpisode, name: "episode", of: func(e *Entry) any { return &e.Episode }},
 	{field: FieldSeason, name: "season", of: func(e *Entry) any { return &e.Season }},
 	{field: FieldElements, name: "element", of: func(e *Entry) any { return &e.Elements }, line: textfile.OneField},
-	{field: FieldFullText, name: "fulltext", of: func(e *Entry) any { return &e.FullText }, line: textfile.OneField},
+	{field: FieldFullText, name: "fulltext", of: func(e *Entry) any { return &e.FullText },
+		line: textfile.OneField, least: 2},
 	{field: FieldSummary, name: "summary", of: func(e *Entry) any { return &e.Summary }, line: textfile.Clean},
 }
 
@@ -50,133 +55,107 @@ var extras = []value{
 func (e *Entry) formatExtras(want Fields) []byte {
 	var b []byte
 	for i := range extras {
-		if v := &extras[i]; want&v.field != 0 {
-			b = v.appendLines(b, e)
+		if v := &extras[i]; want&v.field != 0 && v.field != FieldTerms { // which are in the lines of categories
+			v.each(e, func(of reflect.Value) {
+				if fields := v.fieldsOf(e, of); v.valid(fields) {
+					b = v.appendLine(b, fields)
+				}
+			})
 		}
 	}
 	return b
 }
 
-// appendLines appends the lines of the field of e.
-func (v *value) appendLines(b []byte, e *Entry) []byte {
-	switch of := v.of(e).(type) {
+// each calls f for the field of e or, if that is a list, for each of its values.
+func (v *value) each(e *Entry, f func(reflect.Value)) {
+	of := reflect.ValueOf(v.of(e)).Elem()
+	if of.Kind() != reflect.Slice {
+		f(of)
+		return
+	}
+	for i := range of.Len() {
+		f(of.Index(i))
+	}
+}
+
+// fieldsOf returns the fields of the line of a value: those of a struct in their order.
+func (v *value) fieldsOf(e *Entry, of reflect.Value) []string {
+	switch x := of.Addr().Interface().(type) {
+	case *Element:
+		fields := []string{v.line(x.Name), v.line(x.Text)}
+		for _, a := range x.Attributes {
+			fields = append(fields, v.line(a.Name)+"="+v.line(a.Value))
+		}
+		return fields
 	case *string:
-		b = v.appendText(b, v.line(*of))
-	case *time.Time:
-		b = v.appendText(b, formatTime(*of))
-	case *Source:
-		if *of != (Source{}) {
-			b = v.appendFields(b, v.line(of.ID), v.line(of.Title), v.line(of.Link), v.line(of.URL),
-				formatTime(of.Updated), v.line(of.Copyright), v.line(of.Image), v.line(of.Description))
+		i := slices.IndexFunc(e.Terms, func(c Category) bool { return c.Name == *x })
+		if v.field == FieldCategories && i >= 0 {
+			of = reflect.ValueOf(&e.Terms[i]).Elem()
 		}
-	case *FullText:
-		if of.URL != "" {
-			b = v.appendLine(b, v.line(of.URL), v.line(of.Type))
-		}
-	case *time.Duration:
-		b = v.appendText(b, positive(int(*of/time.Second)))
-	case *int:
-		b = v.appendText(b, positive(*of))
-	default:
-		b = v.appendMore(b, e)
 	}
-	return b
+	parts := partsOf(of)
+	fields := make([]string, len(parts))
+	for i, f := range parts {
+		fields[i] = v.text(f)
+	}
+	return fields
 }
 
-// appendMore is appendLines for extras with several values.
-func (v *value) appendMore(b []byte, e *Entry) []byte {
-	switch of := v.of(e).(type) {
-	case *[]string:
-		for _, s := range *of {
-			if v.field == FieldCategories {
-				b = v.appendCategory(b, s, e.Terms)
-			} else {
-				b = v.appendText(b, v.line(s))
-			}
-		}
-	case *[]Enclosure:
-		for _, enc := range *of {
-			b = v.appendEnclosure(b, &enc)
-		}
-	case *[]Person:
-		for _, p := range *of {
-			if v.line(p.Role) != "" && v.line(p.Name)+v.line(p.Email)+v.line(p.URL) != "" {
-				b = v.appendLine(b, v.line(p.Role), v.line(p.Name), v.line(p.Email), v.line(p.URL))
-			}
-		}
-	case *[]Relation:
-		for _, r := range *of {
-			if v.line(r.Rel) != "" && v.line(r.URL) != "" {
-				b = v.appendLine(b, v.line(r.Rel), v.line(r.URL), v.line(r.Type), v.line(r.Title))
-			}
-		}
-	case *[]ReplyTo:
-		for _, r := range *of {
-			if v.line(r.Ref) != "" {
-				b = v.appendFields(b, v.line(r.Ref), v.line(r.URL), v.line(r.Type), v.line(r.Source))
-			}
-		}
-	case *Elements:
-		for _, e := range *of {
-			fields := []string{v.line(e.Name), v.line(e.Text)}
-			for _, a := range e.Attributes {
-				fields = append(fields, v.line(a.Name)+"="+v.line(a.Value))
-			}
-			b = v.appendFields(b, fields...)
-		}
+// partsOf returns the fields of a struct, or the value itself if it is a text, a number or a time.
+func partsOf(of reflect.Value) []reflect.Value {
+	if of.Kind() != reflect.Struct || of.Type() == reflect.TypeFor[time.Time]() {
+		return []reflect.Value{of}
 	}
-	return b
+	parts := make([]reflect.Value, of.NumField())
+	for i := range parts {
+		parts[i] = of.Field(i)
+	}
+	return parts
 }
 
-// appendEnclosure appends the line of an enclosure, unless it has no URL.
-func (v *value) appendEnclosure(b []byte, enc *Enclosure) []byte {
-	if v.line(enc.URL) == "" {
-		return b
+// valid reports whether a line can have these fields.
+func (v *value) valid(fields []string) bool {
+	first, rest := fields[0], strings.Join(fields[1:], "")
+	switch v.field {
+	case FieldSource:
+		return first+rest != ""
+	case FieldPeople, FieldTerms:
+		return first != "" && rest != ""
+	case FieldRelations:
+		return first != "" && fields[1] != ""
 	}
-	length := ""
-	if enc.Length >= 0 {
-		length = strconv.FormatInt(enc.Length, 10)
-	}
-	return v.appendLine(b, v.line(enc.URL), v.line(enc.Type), length)
+	return first != ""
 }
 
-// appendCategory appends the line of a category, with its values in terms.
-func (v *value) appendCategory(b []byte, name string, terms []Category) []byte {
-	i := slices.IndexFunc(terms, func(c Category) bool { return c.Name == name })
-	if i < 0 || v.line(name) == "" {
-		return v.appendText(b, v.line(name))
-	}
-	c := terms[i]
-	return v.appendFields(b, v.line(name), v.line(c.Scheme), v.line(c.Label), v.line(c.Term))
-}
-
-// appendFields appends a line, and omits empty fields at its end. A source always has its first
-// four fields, as older versions wrote them.
-func (v *value) appendFields(b []byte, fields ...string) []byte {
-	least := 1
-	if v.field == FieldSource {
-		least = 4
-	}
-	for len(fields) > least && fields[len(fields)-1] == "" {
+// appendLine appends a line, without the empty fields at its end but for the obligatory ones.
+func (v *value) appendLine(b []byte, fields []string) []byte {
+	for len(fields) > max(v.least, 1) && fields[len(fields)-1] == "" {
 		fields = fields[:len(fields)-1]
 	}
-	return v.appendLine(b, fields...)
-}
-
-// appendText appends a line with one field, unless that is empty.
-func (v *value) appendText(b []byte, text string) []byte {
-	if text == "" {
-		return b
-	}
-	return v.appendLine(b, text)
-}
-
-func (v *value) appendLine(b []byte, fields ...string) []byte {
 	b = append(b, v.name...)
 	for _, f := range fields {
 		b = textfile.AppendField(append(b, '\t'), f)
 	}
 	return append(b, '\n')
+}
+
+// text returns a field of a line.
+func (v *value) text(of reflect.Value) string {
+	switch x := of.Addr().Interface().(type) {
+	case *string:
+		return v.line(*x)
+	case *time.Time:
+		return formatTime(*x)
+	case *time.Duration:
+		return positive(int(*x / time.Second))
+	case *int:
+		return positive(*x)
+	case *int64:
+		if *x >= 0 {
+			return strconv.FormatInt(*x, 10)
+		}
+	}
+	return ""
 }
 
 // parseExtras sets the wanted fields of e from the data of the file extras.
@@ -199,89 +178,71 @@ func (e *Entry) parseExtras(data []byte, want Fields) {
 	}
 }
 
-// take sets the field of e from the fields of a line. If the extra has only one value, the first
-// line with a valid value counts, because grep -m 1 finds that one.
+// take sets the field of e from the fields of a line, or adds a value to a list. If the extra has only one value, the
+// first line with a valid value counts, because grep -m 1 finds that one.
 func (v *value) take(e *Entry, rest []byte) {
-	next := func() string {
-		var f []byte
-		f, rest, _ = bytes.Cut(rest, []byte{'\t'})
-		return textfile.Unescape(f)
+	to := reflect.ValueOf(v.of(e)).Elem()
+	one, list := to, to.Kind() == reflect.Slice
+	if list {
+		one = reflect.New(to.Type().Elem()).Elem()
+	} else if !to.IsZero() {
+		return
 	}
-	switch to := v.of(e).(type) {
-	case *string:
-		if *to == "" {
-			*to = next()
-		}
-	case *time.Time:
-		if to.IsZero() {
-			*to = parseTime(next())
-		}
-	case *time.Duration:
-		if *to == 0 {
-			*to = time.Duration(number(next())) * time.Second
-		}
-	case *int:
-		if *to == 0 {
-			*to = number(next())
-		}
-	case *Source:
-		if *to == (Source{}) {
-			*to = Source{
-				ID: next(), Title: next(), Link: next(), URL: next(), Updated: parseTime(next()),
-				Copyright: next(), Image: next(), Description: next(),
-			}
-		}
-	case *FullText:
-		if to.URL == "" {
-			*to = FullText{URL: next(), Type: next()}
-		}
+	parts := partsOf(one)
+	fields := make([]string, 0, 2*len(parts))
+	for f := range bytes.SplitSeq(rest, []byte{'\t'}) {
+		fields = append(fields, textfile.Unescape(f))
+	}
+	element, _ := one.Addr().Interface().(*Element)
+	if element == nil { // other values have no more fields
+		fields = append(fields, make([]string, len(parts))...)[:len(parts)]
+	}
+	switch {
+	case !v.valid(fields):
+		return
+	case element != nil:
+		element.set(fields)
 	default:
-		v.takeMore(e, next)
+		for i, f := range parts {
+			parseField(f, fields[i])
+		}
+	}
+	if list {
+		to.Set(reflect.Append(to, one))
 	}
 }
 
-// takeMore is take for extras with several values. next returns the next field of the line.
-func (v *value) takeMore(e *Entry, next func() string) {
-	switch to := v.of(e).(type) {
-	case *[]string:
-		if s := next(); s != "" {
-			*to = append(*to, s)
+// set sets the element to the fields of a line.
+func (x *Element) set(fields []string) {
+	x.Name = fields[0]
+	for i, f := range fields[1:] {
+		name, value, ok := strings.Cut(f, "=")
+		switch {
+		case i == 0:
+			x.Text = f
+		case f == "":
+			return
+		case ok:
+			x.Attributes = append(x.Attributes, Attribute{name, value})
 		}
-	case *[]Enclosure:
-		enc := Enclosure{URL: next(), Type: next(), Length: -1}
-		if n, err := strconv.ParseInt(next(), 10, 64); err == nil && n >= 0 {
-			enc.Length = n
-		}
-		if enc.URL != "" {
-			*to = append(*to, enc)
-		}
-	case *[]Person:
-		if p := (Person{Role: next(), Name: next(), Email: next(), URL: next()}); p.Role != "" &&
-			p.Name+p.Email+p.URL != "" {
-			*to = append(*to, p)
-		}
-	case *[]Relation:
-		if r := (Relation{Rel: next(), URL: next(), Type: next(), Title: next()}); r.Rel != "" && r.URL != "" {
-			*to = append(*to, r)
-		}
-	case *[]ReplyTo:
-		if r := (ReplyTo{Ref: next(), URL: next(), Type: next(), Source: next()}); r.Ref != "" {
-			*to = append(*to, r)
-		}
-	case *Elements:
-		e := Element{Name: next(), Text: next()}
-		for field := next(); field != ""; field = next() {
-			if name, value, ok := strings.Cut(field, "="); ok {
-				e.Attributes = append(e.Attributes, Attribute{name, value})
-			}
-		}
-		if e.Name != "" {
-			*to = append(*to, e)
-		}
-	case *[]Category:
-		if c := (Category{Name: next(), Scheme: next(), Label: next(), Term: next()}); c.Name != "" &&
-			c.Scheme+c.Label+c.Term != "" {
-			*to = append(*to, c)
+	}
+}
+
+// parseField sets a value to a field of a line.
+func parseField(to reflect.Value, text string) {
+	switch x := to.Addr().Interface().(type) {
+	case *string:
+		*x = text
+	case *time.Time:
+		*x = parseTime(text)
+	case *time.Duration:
+		*x = time.Duration(number(text)) * time.Second
+	case *int:
+		*x = number(text)
+	case *int64:
+		*x = -1
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
+			*x = n
 		}
 	}
 }

@@ -34,7 +34,7 @@ func by(id, author string) version {
 // concurrently, because each has its own then.
 func links(t *testing.T, d *Dir, shared uint64) uint64 {
 	t.Helper()
-	s, err := d.fs.NewSyncer(false)
+	s, err := d.fs.NewSyncer()
 	if err != nil {
 		t.Fatal(err)
 	}

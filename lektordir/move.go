@@ -85,9 +85,9 @@ func (r Ref) WithFlags(set, unset string) (Ref, error) {
 		}
 	}
 	// Bytes, because the info of another program may not be UTF-8.
-	flags := slices.DeleteFunc([]byte(sortFlags(r.afterComma()+set)), func(c byte) bool {
-		return strings.IndexByte(unset, c) >= 0
-	})
+	flags := []byte(r.afterComma() + set)
+	slices.Sort(flags)
+	flags = slices.DeleteFunc(slices.Compact(flags), func(c byte) bool { return strings.IndexByte(unset, c) >= 0 })
 	r.Place, r.Info, r.Bare = Cur, "2,"+string(flags), false
 	return r, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -210,11 +209,4 @@ func (r Ref) check() error {
 		return &MalformedError{Path: r.Path(), Reason: reason, NoEntry: true}
 	}
 	return nil
-}
-
-// sortFlags returns flags in the order of ASCII and without duplicates, as in maildir.
-func sortFlags(flags string) string {
-	b := []byte(flags)
-	slices.Sort(b)
-	return string(slices.Compact(b))
 }

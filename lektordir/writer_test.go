@@ -27,7 +27,8 @@ func TestDeliver(t *testing.T) {
 		for i := range 20 {
 			vs = append(vs, sample(fmt.Sprint("urn:", i), "text"))
 		}
-		refs := deliverBy(t, writerWith(t, d, commit.Options{SlowSync: slow}), vs...)
+		d.fs.SlowSync = slow
+		refs := deliverBy(t, writerWith(t, d, commit.Options{}), vs...)
 		if len(refs) != 20 {
 			t.Fatal(len(refs))
 		}
@@ -458,7 +459,8 @@ func TestFailedJournal(t *testing.T) {
 func failedJournal(t *testing.T, slow bool) {
 	t.Helper()
 	d, _ := newDir(t)
-	w, err := newFetcher(d, commit.Options{Delay: time.Hour, SlowSync: slow})
+	d.fs.SlowSync = slow
+	w, err := newFetcher(d, commit.Options{Delay: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

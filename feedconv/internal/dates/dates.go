@@ -125,46 +125,22 @@ func cutZone(s string) (string, *time.Location) {
 	return strings.TrimSpace(s[:at[0]] + " " + s[at[1]:]), in
 }
 
-// locations are the zones that were looked for, nil for those that are not known.
-var locations struct {
-	sync.Mutex
-	byName map[string]*time.Location
-}
-
-// maxLocations bounds the cache. There are fewer zones.
-const maxLocations = 1000
-
+// location returns the zone of a name, or nil.
 func location(name string) *time.Location {
-	locations.Lock()
-	defer locations.Unlock()
-	in, ok := locations.byName[name]
-	if ok || len(locations.byName) >= maxLocations || name == "Local" {
-		return in
-	}
-	if locations.byName == nil {
-		locations.byName = map[string]*time.Location{}
-	}
 	in, err := time.LoadLocation(name)
-	if err != nil {
-		in = nil
+	if err != nil || name == "Local" {
+		return nil
 	}
-	locations.byName[name] = in
 	return in
 }
 
 // dropComments removes the comments of RFC 822: "(PST)".
 func dropComments(s string) string {
-	for {
-		open := strings.IndexByte(s, '(')
-		if open < 0 {
-			return s
-		}
-		end := strings.IndexByte(s[open:], ')')
-		if end < 0 {
-			return strings.TrimSpace(s[:open])
-		}
-		s = strings.TrimSpace(s[:open] + " " + s[open+end+1:])
+	for open := strings.IndexByte(s, '('); open >= 0; open = strings.IndexByte(s, '(') {
+		_, rest, _ := strings.Cut(s[open:], ")")
+		s = strings.TrimSpace(s[:open] + " " + rest)
 	}
+	return s
 }
 
 // dateParts collects the parts of a date; -1 means that a part has not been read.
@@ -521,19 +497,15 @@ func (d *dateParts) word(t string) bool {
 
 // half reads am and pm; isHalf reports whether t is one of them, with or without a zone.
 func (d *dateParts) half(t string) (isHalf, read bool) {
-	if half, ok := foreignHalves()[t]; ok && d.pm < 0 {
-		d.pm = half
-		return true, true
-	}
-	if half, ok := dayHalf(t); ok {
+	if half, ok := halves()[t]; ok {
 		if d.pm >= 0 {
-			return true, false
+			return true, t[0] >= 0x80
 		}
 		d.pm = half
 		return true, true
 	}
 	if len(t) > 2 && (t[2] == '+' || t[2] == '-' || t[2] == ' ') { // "pm-0500"
-		if _, ok := dayHalf(t[:2]); ok {
+		if _, ok := halves()[t[:2]]; ok {
 			return true, d.word(t[:2]) && d.word(strings.TrimSpace(t[2:]))
 		}
 	}
@@ -541,22 +513,39 @@ func (d *dateParts) half(t string) (isHalf, read bool) {
 }
 
 // zoneOf reads an offset or the name of a zone. Only names of three letters may
-// stand before the time: "at", "pt" and "ct" are words, too.
+// stand before the time: "at", "pt" and "ct" are words, too. A number overrides a name beside it:
+// "+0100 CET", "GMT +0100".
 func (d *dateParts) zoneOf(t string) bool {
-	if offset, ok := cutOffset(t); ok {
-		d.offset, d.zone = offset, numericZone
+	if m := offsetForm().FindStringSubmatch(t); m != nil {
+		hours, minutes := atoi(m[2]), atoi(m[3]+m[4])
+		if m[5] != "" { // the last digit was cut off: "+05:3"
+			minutes = 10 * atoi(m[5])
+		}
+		if hours > 15 || minutes > 59 {
+			return false
+		}
+		if d.zone != numericZone {
+			d.offset, d.zone = hours*3600+minutes*60, numericZone
+			if m[1] == "-" {
+				d.offset = -d.offset
+			}
+		}
 		return true
 	}
-	offset, kind := zoneOffset(t)
-	if kind == noZone || kind == namedZone && (!d.begun || d.hour < 0 && len(t) <= 2) {
+	hours, ok := zones()[t]
+	if !ok || !d.begun || d.hour < 0 && len(t) <= 2 {
 		return false
 	}
-	// A number overrides a name beside it: "+0100 CET", "GMT +0100".
-	if kind > d.zone {
-		d.offset, d.zone = offset, kind
+	if d.zone == noZone {
+		d.offset, d.zone = int(hours*3600), namedZone
 	}
 	return true
 }
+
+// offsetForm matches "+1", "-01", "gmt+2", "+100", "+0100", "+010000", "-5:30", "+05:30:00" and "+05:3".
+var offsetForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:gmt|utc)?([+-])(\d{1,2}?)(?:(\d\d)(?:\d\d)?|:(\d\d)(?::.*)?|:([03]))?$`)
+})
 
 // monthName reads the name of a month; other words count for nothing before the time.
 func (d *dateParts) monthName(t string) bool {
@@ -571,17 +560,6 @@ func (d *dateParts) monthName(t string) bool {
 		return false
 	}
 	return true
-}
-
-// dayHalf returns 0 for am, and 1 for pm.
-func dayHalf(t string) (half int, ok bool) {
-	switch t {
-	case "am", "a.m", "πμ", "π.μ":
-		return 0, true
-	case "pm", "p.m", "μμ", "μ.μ":
-		return 1, true
-	}
-	return 0, false
 }
 
 // isLetters reports whether t is a word, with the marks that abbreviations have.
@@ -663,9 +641,10 @@ var semiticMonths = [...]string{
 	"דצמ ديسمبر دجنبر",
 }
 
-// foreignHalves are the halves of the day in Arabic and the languages of eastern Asia, folded.
-var foreignHalves = sync.OnceValue(func() map[string]int {
+// halves are the halves of the day, 0 for am, in English, Greek, Arabic and the languages of eastern Asia, folded.
+var halves = sync.OnceValue(func() map[string]int {
 	return map[string]int{
+		"am": 0, "a.m": 0, "pm": 1, "p.m": 1, "πμ": 0, "π.μ": 0, "μμ": 1, "μ.μ": 1,
 		"ص": 0, "صباحا": 0, "م": 1, "مساء": 1, norm.NFD.String("오전"): 0, norm.NFD.String("오후"): 1, "上午": 0, "下午": 1,
 		"午前": 0, "午後": 1,
 	}
@@ -679,56 +658,6 @@ const (
 	namedZone
 	numericZone
 )
-
-// zoneOffset reads "+0100", "-5:30", "gmt+2", and names.
-func zoneOffset(s string) (seconds int, kind zoneKind) {
-	number := strings.TrimPrefix(strings.TrimPrefix(s, "gmt"), "utc")
-	if number != "" && (number[0] == '+' || number[0] == '-') {
-		if seconds, ok := readOffset(number); ok {
-			return seconds, numericZone
-		}
-	}
-	if hours, ok := zones()[s]; ok {
-		return int(hours * 3600), namedZone
-	}
-	return 0, noZone
-}
-
-// cutOffset reads an offset whose last digit was cut off: "+00:0", "+05:3".
-func cutOffset(s string) (seconds int, ok bool) {
-	if n := len(s); n >= 4 && n <= 5 && (s[0] == '+' || s[0] == '-') &&
-		(strings.HasSuffix(s, ":0") || strings.HasSuffix(s, ":3")) {
-		return readOffset(s + "0")
-	}
-	return 0, false
-}
-
-// readOffset reads a sign and "1", "01", "0100", "01:00", "1:00" or "100".
-func readOffset(s string) (seconds int, ok bool) {
-	sign, t := 1, s[1:]
-	if s[0] == '-' {
-		sign = -1
-	}
-	n := digits(t)
-	var h, m int
-	switch {
-	case n >= 1 && n <= 2 && n == len(t):
-		h = atoi(t)
-	case (n == 3 || n == 4) && n == len(t):
-		h, m = atoi(t[:n-2]), atoi(t[n-2:])
-	case n == 6 && n == len(t): // with seconds
-		h, m = atoi(t[:2]), atoi(t[2:4])
-	case n >= 1 && n <= 2 && len(t) >= n+3 && t[n] == ':' && digits(t[n+1:]) == 2 &&
-		(len(t) == n+3 || t[n+3] == ':'):
-		h, m = atoi(t[:n]), atoi(t[n+1:n+3])
-	default:
-		return 0, false
-	}
-	if h > 15 || m > 59 {
-		return 0, false
-	}
-	return sign * (h*3600 + m*60), true
-}
 
 // zones are hours east of Greenwich. The American names without S or D mean
 // standard time.

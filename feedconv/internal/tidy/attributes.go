@@ -4,9 +4,9 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv/internal/scan"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 	"github.com/lektordir/lektor/internal/text/markup"
+	"github.com/lektordir/lektor/internal/text/scan"
 )
 
 // openTag reads the attributes of an element, and begins its text.

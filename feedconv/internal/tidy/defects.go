@@ -3,7 +3,7 @@ package tidy
 import (
 	"slices"
 
-	"github.com/lektordir/lektor/feedconv/internal/scan"
+	"github.com/lektordir/lektor/internal/text/scan"
 )
 
 // gap says whether, and why, an element has no end tag.

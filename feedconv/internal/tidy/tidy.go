@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lektordir/lektor/feedconv/internal/scan"
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 	"github.com/lektordir/lektor/internal/text/markup"
+	"github.com/lektordir/lektor/internal/text/scan"
 )
 
 // frame is an open element.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lektordir/lektor/feedconv/internal/scan"
+	"github.com/lektordir/lektor/internal/text/scan"
 )
 
 // Warning describes a fault that was corrected in a document, or a part that was left out. Line

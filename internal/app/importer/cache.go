@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,28 +28,17 @@ type cache struct {
 	items   []importfmt.Item
 	feeds   map[string]importfmt.Feed // their names and pages, by URL
 	notes   []string
-	temp    string // the directory of a copy
+	temp    string // the directory of the copy
 }
 
-// close closes the database and removes the copy. c may be nil.
+// close closes the database and removes the copy.
 func (c *cache) close() {
-	if c == nil {
-		return
-	}
-	if c.db != nil {
-		c.db.Close()
-	}
-	if c.temp != "" {
-		os.RemoveAll(c.temp)
-	}
+	c.db.Close()
+	os.RemoveAll(c.temp)
 }
 
-// busyWait is how long to wait while newsboat writes. Tests shorten it.
-var busyWait = 5 * time.Second
-
-// openCache reads the entries in the database of newsboat, except their texts. It opens the
-// database read-only. If that fails, because newsboat was killed while it wrote, or because of a
-// write-ahead log, it reads a copy, so that only newsboat repairs its file.
+// openCache reads the entries in the database of newsboat, except their texts. It reads a copy, in which a write
+// that newsboat has not finished is undone, so that newsboat's files stay as they are.
 func openCache(ctx context.Context, path string) (*cache, error) {
 	if fi, err := os.Stat(path); err != nil {
 		return nil, err
@@ -59,15 +47,6 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 	} else if fi.Size() == 0 {
 		return nil, nil // newsboat never fetched anything
 	}
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs // a file URL needs an absolute path
-	}
-	if !usesWAL(path) {
-		c, err := readCache(ctx, path, fmt.Sprintf("mode=ro&_pragma=busy_timeout(%d)", busyWait.Milliseconds()))
-		if err == nil || ctx.Err() != nil {
-			return c, err
-		}
-	}
 	dir, err := os.MkdirTemp("", "lektor-import-")
 	if err != nil {
 		return nil, err
@@ -75,7 +54,7 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 	copied := filepath.Join(dir, "cache.db")
 	var c *cache
 	if err = copyCache(copied, path); err == nil {
-		if c, err = readCache(ctx, copied, ""); err != nil {
+		if c, err = readCache(ctx, copied); err != nil {
 			err = cmdline.Hint(fmt.Errorf("%s: cannot be read as newsboat's cache: %w", path, err),
 				"if it is damaged, sqlite3 may save what is whole: sqlite3 cache.db .recover | sqlite3 saved.db; then name that behind the path of urls")
 		}
@@ -86,22 +65,6 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 	}
 	c.temp = dir
 	return c, nil
-}
-
-// usesWAL reports whether the database has a write-ahead log: even a reader then writes files
-// beside it.
-func usesWAL(path string) bool {
-	if fi, err := os.Stat(path + "-wal"); err == nil && fi.Size() > 0 {
-		return true
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	var version [2]byte // format versions for writing and for reading
-	_, err = f.ReadAt(version[:], 18)
-	return err == nil && version[1] == 2
 }
 
 // copyCache copies a database with its journals. If it is written to meanwhile, it is
@@ -148,26 +111,22 @@ func copyFile(to, from string) error {
 }
 
 // readCache reads the tables. Columns that later versions of newsboat added may be missing.
-func readCache(ctx context.Context, path, options string) (c *cache, err error) {
-	source := url.URL{Scheme: "file", Path: path, RawQuery: options}
-	c = &cache{}
-	if c.db, err = sql.Open("sqlite", source.String()); err != nil {
+func readCache(ctx context.Context, path string) (*cache, error) {
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
 		return nil, err
 	}
-	c.db.SetMaxOpenConns(1)
-	defer func() {
-		if err != nil {
-			c.close()
-			c = nil
-		}
-	}()
-	if c.columns, err = columnsOf(ctx, c.db); err != nil {
-		return c, err
+	db.SetMaxOpenConns(1)
+	c := &cache{db: db}
+	if c.columns, err = columnsOf(ctx, db); err == nil {
+		err = c.readItems(ctx)
 	}
-	if err = c.readItems(ctx); err == nil {
-		c.readFeeds(ctx)
+	if err != nil {
+		db.Close()
+		return nil, err
 	}
-	return c, err
+	c.readFeeds(ctx)
+	return c, nil
 }
 
 // or returns an SQL expression for a column; its value is otherwise if the column is missing or

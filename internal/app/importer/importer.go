@@ -433,17 +433,14 @@ func (m *mover) summarize() {
 	if m.unfetched > 0 {
 		line += fmt.Sprintf(", of which %d never fetched", m.unfetched)
 	}
-	if m.saved > 0 {
-		line += "; " + humanize.Count(m.saved, "query")
-	}
-	if m.delivered > 0 {
-		line += "; " + humanize.Count(m.delivered, "entry") + " delivered"
-	}
-	if m.marked > 0 {
-		line += "; " + humanize.Count(m.marked, "entry") + " marked"
-	}
-	if m.waiting > 0 {
-		line += "; " + humanize.Count(m.waiting, "mark") + " waiting for entries"
+	for _, c := range []struct {
+		n           int
+		what, state string
+	}{{m.saved, "query", ""}, {m.delivered, "entry", " delivered"}, {m.marked, "entry", " marked"},
+		{m.waiting, "mark", " waiting for entries"}} {
+		if c.n > 0 {
+			line += "; " + humanize.Count(c.n, c.what) + c.state
+		}
 	}
 	m.s.Report.Info("%s", line)
 }

@@ -301,9 +301,6 @@ func TestCache(t *testing.T) {
 // A cache that newsboat is at work on is read as it was before, or with what stands in its
 // write-ahead log; nothing of it changes, and newsboat goes on.
 func TestBusyCache(t *testing.T) {
-	old := busyWait
-	t.Cleanup(func() { busyWait = old })
-	busyWait = 10 * time.Millisecond
 	for name, c := range map[string]struct {
 		begin   []string
 		read    bool   // the third entry, then

@@ -20,10 +20,11 @@ import (
 
 // page is a page of the site.
 type page struct {
-	path   string // relative, with slashes
-	digest string // digest of the inputs from which the page is rendered
-	// render writes the page. It returns false if an input could not be read.
-	render func(*strings.Builder) (whole bool)
+	path     string // relative, with slashes
+	digest   string // digest of the inputs from which the page is rendered
+	template string
+	// data returns the values for the template. It returns false if an input could not be read.
+	data func() (data map[string]any, whole bool)
 }
 
 // atOnce is the number of pages that are written before their errors are checked.
@@ -154,7 +155,11 @@ func (w *site) remove(paths []string) error {
 // is not replaced.
 func (w *site) write(p page) (written, error) {
 	var text strings.Builder
-	whole := p.render(&text)
+	data, whole := p.data()
+	data["Site"], data["Up"] = w.o.Title, strings.Repeat("../", strings.Count(p.path, "/"))
+	if err := w.pages.ExecuteTemplate(&text, p.template, data); err != nil {
+		return written{}, err
+	}
 	to := filepath.Join(w.o.Output, filepath.FromSlash(p.path))
 	if fi, err := os.Lstat(to); !whole && err == nil && fi.Mode().IsRegular() && fi.Size() > 0 {
 		return written{}, nil
@@ -187,11 +192,8 @@ func (w *site) otherPages() []page {
 		}
 	}
 	pages = append(pages, w.searchPages(w.list[max(0, len(w.list)-maxSearched):])...)
-	return append(pages, w.feedsPage(), page{path: styleName, digest: digest(content.StyleSheet),
-		render: func(b *strings.Builder) bool {
-			b.WriteString(content.StyleSheet)
-			return true
-		}})
+	return append(pages, w.feedsPage(), page{styleName, digest(content.StyleSheet), "style",
+		func() (map[string]any, bool) { return map[string]any{"Style": content.StyleSheet}, true }})
 }
 
 // existing returns the paths of existing pages with their sizes, or -1 for a directory entry that

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"text/template"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -75,7 +76,8 @@ type site struct {
 	o      HTMLOptions
 	r      *run
 	ledger *ledger
-	list   []*item // oldest first
+	pages  *template.Template // see pages.html
+	list   []*item            // oldest first
 	feeds  []*group
 	groups []*group // feeds, folders and all
 }
@@ -108,6 +110,7 @@ func openSite(o HTMLOptions, r *run) (*site, func(), error) {
 	}
 	atomicfile.Sweep(path)
 	w := &site{o: o, r: r}
+	w.pages = template.Must(template.New("").Funcs(w.functions()).Parse(templates))
 	if w.ledger, err = openLedger(path); err != nil {
 		unlock()
 		return nil, nil, err
@@ -120,15 +123,15 @@ type item struct {
 	key     string // feed and unique name
 	name    string // name of its page, without the extension
 	feed    string // hash
-	date    time.Time
-	title   string
-	excerpt string
+	Date    time.Time
+	Title   string
+	Excerpt string
 	images  bool   // the content may have images
 	lang    string // language tag; empty for that of the feed
-	marks   string // U if it is unread, F if it is flagged
+	Marks   string // U if it is unread, F if it is flagged
 
 	// Its neighbours in the list of all entries; nil for none.
-	older, newer *item
+	Older, Newer *item
 
 	ref lektordir.Ref // its last known path
 }
@@ -147,7 +150,7 @@ func marks(r lektordir.Ref) (s string) {
 	return s
 }
 
-func byDate(a, b *item) int { return cmp.Or(a.date.Compare(b.date), cmp.Compare(a.key, b.key)) }
+func byDate(a, b *item) int { return cmp.Or(a.Date.Compare(b.Date), cmp.Compare(a.key, b.key)) }
 
 // feedOf returns the feed of an entry.
 func (w *site) feedOf(i *item) *lektordir.Feed { return w.r.Record(i.ref).Feed() }
@@ -179,7 +182,7 @@ func (w *site) items(ctx context.Context) error {
 		key := e.Key()
 		seen[key] = true
 		if i := w.ledger.items[key]; i != nil {
-			i.ref, i.marks = e.Ref, marks(e.Ref)
+			i.ref, i.Marks = e.Ref, marks(e.Ref)
 			list[n] = i
 			bar.Add(1)
 		} else {
@@ -209,7 +212,7 @@ func (w *site) items(ctx context.Context) error {
 	w.list = slices.DeleteFunc(list, func(i *item) bool { return i == nil })
 	slices.SortFunc(w.list, byDate)
 	for n, i := range w.list[min(1, len(w.list)):] {
-		i.older, w.list[n].newer = w.list[n], i
+		i.Older, w.list[n].Newer = w.list[n], i
 	}
 	return nil
 }
@@ -279,8 +282,8 @@ func newItem(r *run, e *entrystore.Record) *item {
 		return nil
 	}
 	return &item{
-		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, date: e.Date().Truncate(time.Second), ref: e.Ref,
-		title: termsafe.Squeeze(entrystore.Public(e.Get(0)).Title), excerpt: excerpt(e), images: mayHaveImages(e),
-		lang: termsafe.Squeeze(e.Get(0).Language), marks: marks(e.Ref),
+		key: e.Key(), name: digest(e.Key()), feed: e.Ref.Feed, Date: e.Date().Truncate(time.Second), ref: e.Ref,
+		Title: termsafe.Squeeze(entrystore.Public(e.Get(0)).Title), Excerpt: excerpt(e), images: mayHaveImages(e),
+		lang: termsafe.Squeeze(e.Get(0).Language), Marks: marks(e.Ref),
 	}
 }

@@ -106,7 +106,7 @@ func TestInABrowser(t *testing.T) {
 		body, _, _ = strings.Cut(body, "</main>")
 		all.WriteString(body)
 	}
-	if err := os.WriteFile(filepath.Join(to, "entry", "all.html"), []byte(head+"<main>"+all.String()+foot), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(to, "entry", "all.html"), []byte(head+"<main>"+all.String()+"</main></body></html>\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for n, page := range append(pages, "entry/all.html") {

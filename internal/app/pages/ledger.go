@@ -76,8 +76,8 @@ func openLedger(path string) (*ledger, error) {
 			seconds, err := strconv.ParseInt(f[2], 10, 64)
 			key := textfile.UnescapeName([]byte(f[1]))
 			if feed, _, ok := strings.Cut(key, "/"); ok && err == nil {
-				l.items[key] = &item{key: key, name: digest(key), feed: feed, date: time.Unix(seconds, 0), title: f[3],
-					excerpt: f[4], images: f[5] != "", lang: f[6], marks: f[7]}
+				l.items[key] = &item{key: key, name: digest(key), feed: feed, Date: time.Unix(seconds, 0), Title: f[3],
+					Excerpt: f[4], images: f[5] != "", lang: f[6], Marks: f[7]}
 			}
 		case f[0] == "page" && len(f) == 4:
 			if size, err := strconv.ParseInt(f[3], 10, 64); err == nil {
@@ -97,8 +97,8 @@ func (l *ledger) write() error {
 		if i.images {
 			images = "images"
 		}
-		fmt.Fprintf(&b, "entry\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", textfile.Escape(key), i.date.Unix(), i.title, i.excerpt,
-			images, i.lang, i.marks)
+		fmt.Fprintf(&b, "entry\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", textfile.Escape(key), i.Date.Unix(), i.Title, i.Excerpt,
+			images, i.lang, i.Marks)
 	}
 	for _, path := range slices.Sorted(maps.Keys(l.pages)) {
 		fmt.Fprintf(&b, "page\t%s\t%s\t%d\n", path, l.pages[path].digest, l.pages[path].size)

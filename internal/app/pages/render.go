@@ -3,14 +3,14 @@ package pages
 import (
 	"bytes"
 	"cmp"
+	_ "embed" // for templates
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+	"text/template"
 
 	"github.com/lektordir/lektor/internal/content/htmlsafe"
 	"github.com/lektordir/lektor/internal/content/htmltext"
@@ -25,11 +25,7 @@ import (
 )
 
 // version is changed if the layout of pages changes, so that all pages are written again.
-const version = "6"
-
-// policy is the Content-Security-Policy of pages. If untrusted markup passed the sanitiser, the
-// policy would still keep it from running scripts and sending forms.
-const policy = "default-src 'none'; style-src 'self'; img-src http: https: data:; media-src http: https:; base-uri 'none'; form-action 'none'"
+const version = "7"
 
 func excerpt(e *entrystore.Record) string {
 	// The ledger keeps excerpts for public sites too, so they never contain the article.
@@ -37,52 +33,38 @@ func excerpt(e *entrystore.Record) string {
 	return termsafe.Squeeze(feedurl.RedactText(htmltext.Excerpt(c.Content, c.Type, excerptWidth)))
 }
 
-// text returns untrusted text as a line of HTML.
-func text(s string) string { return htmlsafe.Text(s) }
+//go:embed pages.html
+var templates string
 
-// head writes the beginning of a page. up is the relative URL of the root of the site.
-func (w *site) head(b *strings.Builder, up, title string) {
-	full := w.o.Title
-	if title != "" {
-		full = title + " · " + w.o.Title
+// functions returns the functions of the templates. Templates put text and URLs into pages by text, link and html.
+func (w *site) functions() template.FuncMap {
+	return template.FuncMap{
+		"text":  htmlsafe.Text,
+		"link":  htmlsafe.Link,
+		"lang":  w.lang,
+		"feed":  func(i *item) string { return mailmsg.FeedTitle(w.feedOf(i)) },
+		"count": func(items []*item) string { return humanize.Count(len(items), "entry") },
+		"some":  func(items []*item) []*item { return items[:min(len(items), maxPerWord)] },
+		"more":  func(items []*item) int { return max(0, len(items)-maxPerWord) },
+
+		"feedDir": func(i *item) string { return feedDir(i.feed) }, "searchName": searchName,
 	}
-	fmt.Fprintf(b, `<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>%s</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="%s">
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="%sstyle.css">
-</head>
-<body>
-<header>
-<p class="site"><a dir="auto" href="%sindex.html">%s</a></p>
-<nav aria-label="Site"><a href="%sfeeds.html">Feeds</a> <a href="%ssearch/index.html">Index</a></nav>
-</header>
-<main>
-`, text(full), policy, up, up, text(w.o.Title), up, up)
 }
 
-const foot = "</main>\n</body>\n</html>\n"
+// Path returns the path of an entry's page.
+func (i *item) Path() string { return "entry/" + i.name + ".html" }
 
-// up returns the relative URL of the root of the site from a page.
-func up(name string) string { return strings.Repeat("../", strings.Count(name, "/")) }
-
-// path returns the path of an entry's page.
-func (i *item) path() string { return "entry/" + i.name + ".html" }
+// Shown returns the title that lists and the entry's page show.
+func (i *item) Shown() string { return cmp.Or(i.Title, i.Excerpt, "(no title)") }
 
 // group is a list of entries with one or more pages.
 type group struct {
-	title  string // empty for the list of all entries
-	index  string // path of the page with the newest entries
+	Title  string // empty for the list of all entries
+	Index  string // path of the page with the newest entries
 	dir    string // path of the directory of the other pages
 	feed   *lektordir.Feed
 	folder bool
-	items  []*item // oldest first
+	Items  []*item // oldest first
 }
 
 // page returns the path of page n. Page 1 has the oldest entries.
@@ -101,30 +83,30 @@ func (w *site) group() {
 	folders := map[string]*group{}
 	for _, feed := range feeds {
 		f := w.feedOf(byFeed[feed][0])
-		g := &group{title: mailmsg.FeedTitle(f), dir: feedDir(feed), feed: f, items: byFeed[feed]}
+		g := &group{Title: mailmsg.FeedTitle(f), dir: feedDir(feed), feed: f, Items: byFeed[feed]}
 		w.feeds = append(w.feeds, g)
 		for key, name := range entrystore.FoldersAbove(w.r.Folders(feed)) {
 			folder := folders[key]
 			if folder == nil {
-				folder = &group{title: termsafe.Squeeze(name), folder: true, dir: "folder/" + slug(key)}
+				folder = &group{Title: termsafe.Squeeze(name), folder: true, dir: "folder/" + slug(key)}
 				folders[key] = folder
 			}
-			folder.items = append(folder.items, g.items...)
+			folder.Items = append(folder.Items, g.Items...)
 		}
 	}
 	byTitle := func(a, b *group) int {
-		return cmp.Or(cmp.Compare(query.Fold(a.title), query.Fold(b.title)), cmp.Compare(a.dir, b.dir))
+		return cmp.Or(cmp.Compare(query.Fold(a.Title), query.Fold(b.Title)), cmp.Compare(a.dir, b.dir))
 	}
 	slices.SortFunc(w.feeds, byTitle)
 	w.groups = append(w.groups, w.feeds...)
 	for _, g := range slices.SortedFunc(maps.Values(folders), byTitle) {
-		slices.SortFunc(g.items, byDate)
+		slices.SortFunc(g.Items, byDate)
 		w.groups = append(w.groups, g)
 	}
 	for _, g := range w.groups {
-		g.index = g.dir + "/index.html"
+		g.Index = g.dir + "/index.html"
 	}
-	w.groups = append(w.groups, &group{index: "index.html", dir: "all", items: w.list})
+	w.groups = append(w.groups, &group{Index: "index.html", dir: "all", Items: w.list})
 }
 
 // feedDir returns the directory of a feed's pages. A feed of another program may have any file name.
@@ -164,95 +146,42 @@ type listPage struct {
 // pages returns the pages of the list. They are numbered from the oldest entries, so a new entry
 // changes only the index, and from time to time adds a page.
 func (g *group) pages(perPage int) []listPage {
-	whole := max(0, len(g.items)/perPage-1) // the index also has the entries of the newest full page
+	whole := max(0, len(g.Items)/perPage-1) // the index also has the entries of the newest full page
 	var list []listPage
 	for k := 1; k <= whole; k++ {
-		p := listPage{g: g, name: g.page(k), items: g.items[(k-1)*perPage : k*perPage], older: k - 1, newer: g.index}
+		p := listPage{g: g, name: g.page(k), items: g.Items[(k-1)*perPage : k*perPage], older: k - 1, newer: g.Index}
 		if k < whole {
 			p.newer = g.page(k + 1)
 		}
 		list = append(list, p)
 	}
-	return append(list, listPage{g: g, name: g.index, items: g.items[whole*perPage:], older: whole})
+	return append(list, listPage{g: g, name: g.Index, items: g.Items[whole*perPage:], older: whole})
 }
 
 // listPage returns a page of a list with its entries.
 func (w *site) listPage(p listPage) page {
-	g, name, older, newer := p.g, p.name, p.older, p.newer
-	parts, facts := []string{version, w.o.Title, g.title, name, strconv.Itoa(older), newer}, ""
+	g, older, link, facts := p.g, "", "", ""
+	if p.older > 0 {
+		older = g.page(p.older)
+	}
+	parts := []string{version, w.o.Title, g.Title, p.name, older, p.newer}
 	if g.feed != nil {
-		facts = htmlsafe.Fields(entrystore.FeedFields(g.feed))
-		parts = append(parts, g.feed.Link, facts)
+		link, facts = entrystore.Followable(feedurl.Public(g.feed.Link)), htmlsafe.Fields(entrystore.FeedFields(g.feed))
+		parts = append(parts, link, facts)
 	}
 	for _, i := range p.items {
-		parts = append(parts, i.key, i.title, i.excerpt, i.date.String(), w.feedOf(i).Title(), w.lang(i), i.marks)
+		parts = append(parts, i.key, i.Title, i.Excerpt, i.Date.String(), w.feedOf(i).Title(), w.lang(i), i.Marks)
 	}
-	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) bool {
-		root := up(name)
-		w.head(b, root, g.title)
-		fmt.Fprintf(b, "<h1 dir=\"auto\">%s</h1>\n", text(cmp.Or(g.title, w.o.Title)))
-		if g.feed != nil {
-			if link := entrystore.Followable(feedurl.Public(g.feed.Link)); link != "" {
-				fmt.Fprintf(b, "<p class=\"meta\">%s</p>\n", htmlsafe.Link(link, link))
-			}
-		}
-		if facts != "" {
-			b.WriteString("<details><summary>The podcast</summary>\n" + facts + "</details>\n")
-		}
-		if len(p.items) == 0 {
-			b.WriteString("<p>There are no entries.</p>\n")
-		} else {
-			b.WriteString("<ul class=\"entries\">\n")
-			for _, i := range slices.Backward(p.items) {
-				w.row(b, root, i, g.feed == nil)
-			}
-			b.WriteString("</ul>\n")
-		}
-		if older > 0 || newer != "" {
-			b.WriteString("<nav class=\"pages\" aria-label=\"Pages\">")
-			if newer != "" {
-				fmt.Fprintf(b, `<a href="%s%s" rel="prev">Newer</a> `, root, newer)
-			}
-			if older > 0 {
-				fmt.Fprintf(b, `<a href="%s%s" rel="next">Older</a>`, root, g.page(older))
-			}
-			b.WriteString("</nav>\n")
-		}
-		b.WriteString(foot)
-		return true
+	return page{p.name, digest(parts...), "list", func() (map[string]any, bool) {
+		items := slices.Clone(p.items)
+		slices.Reverse(items)
+		return map[string]any{"Title": g.Title, "Link": link, "Facts": facts, "Items": items,
+			"Feeds": g.feed == nil, "Newer": p.newer, "Older": older}, true
 	}}
-}
-
-// row writes an entry of a list.
-func (w *site) row(b *strings.Builder, root string, i *item, feed bool) {
-	title := cmp.Or(i.title, i.excerpt, "(no title)")
-	fmt.Fprintf(b, `<li>%s<a class="title" dir="auto"%s href="%s%s">%s</a><p class="meta">`, markNames(i.marks),
-		w.lang(i), root, i.path(), text(title))
-	if feed {
-		fmt.Fprintf(b, `<a dir="auto" href="%s%s/index.html">%s</a> · `, root, feedDir(i.feed),
-			text(mailmsg.FeedTitle(w.feedOf(i))))
-	}
-	b.WriteString(moment(i.date) + "</p>")
-	if i.title != "" && i.excerpt != "" {
-		fmt.Fprintf(b, `<p><span class="excerpt" dir="auto"%s>%s</span></p>`, w.lang(i), text(i.excerpt))
-	}
-	b.WriteString("</li>\n")
-}
-
-// markNames returns the HTML of the marks of an item.
-func markNames(marks string) string {
-	const mark = `<abbr class="%[1]s" title="%[1]s">%[2]s</abbr> `
-	return strings.NewReplacer("U", fmt.Sprintf(mark, "unread", "●"), "F",
-		fmt.Sprintf(mark, "flagged", "⚑")).Replace(marks)
 }
 
 // lang returns the attribute for the language of an entry.
 func (w *site) lang(i *item) string { return mailmsg.Lang(cmp.Or(i.lang, w.feedOf(i).Language)) }
-
-// moment returns the HTML element of a time.
-func moment(t time.Time) string {
-	return `<time datetime="` + t.Format(time.RFC3339) + `">` + t.Format("2 Jan 2006 15:04") + "</time>"
-}
 
 // mayHaveImages reports whether an entry may have images. It returns true for some entries without
 // images, since it does not parse HTML.
@@ -266,20 +195,24 @@ func mayHaveImages(e *entrystore.Record) bool {
 	return has(c.Type, c.Content) || has(c.FullText.Type, c.FeedContent)
 }
 
-// imagesPath returns the path of the second page of an entry, with its images. They are on another
+// ImagesPath returns the path of the second page of an entry, with its images. They are on another
 // page because browsers also load lazy images that are not visible.
-func (i *item) imagesPath() string { return "entry/" + i.name + "-images.html" }
+func (i *item) ImagesPath() string { return "entry/" + i.name + "-images.html" }
 
 // entryPage returns the page of an entry, with its images or without.
 func (w *site) entryPage(i *item, images bool) page {
-	f, around := w.feedOf(i), w.around(i)
-	name := i.path()
+	f, name, around := w.feedOf(i), i.Path(), ""
 	if images && !w.o.Images {
-		name = i.imagesPath()
+		name = i.ImagesPath()
 	}
-	return page{path: name, digest: digest(version, w.o.Title, i.key, f.Title(), f.Author, i.date.String(),
+	for _, next := range []*item{i.Newer, i.Older} {
+		if around += "|"; next != nil {
+			around += next.Path()
+		}
+	}
+	return page{name, digest(version, w.o.Title, i.key, f.Title(), f.Author, i.Date.String(),
 		strconv.FormatBool(images), strconv.FormatBool(i.ref.HasFlag('d')), strconv.FormatBool(w.o.Private), w.lang(i),
-		around), render: func(b *strings.Builder) bool {
+		around), "entry", func() (map[string]any, bool) {
 		r := w.r.Record(i.ref)
 		err := r.Read(lektordir.AllFields)
 		e := r.Get(0)
@@ -288,121 +221,53 @@ func (w *site) entryPage(i *item, images bool) page {
 				w.r.Usable(err) // prints the error
 			}
 			// Lists link to this page, so it shows their excerpt.
-			e = &lektordir.Entry{Content: []byte(i.excerpt)}
+			e = &lektordir.Entry{Content: []byte(i.Excerpt)}
 		}
 		shown := entrystore.Public
 		if w.o.Private {
 			shown = entrystore.Own
 		}
-		w.entry(b, i, shown(e), images, r.Kept)
-		b.WriteString(around + foot)
-		return err == nil
+		return w.entry(i, shown(e), images, r.Kept), err == nil
 	}}
 }
 
-// around returns the links from an entry's page to those of its neighbours.
-func (w *site) around(i *item) string {
-	s := ""
-	if i.newer != nil {
-		s = `<a href="../` + i.newer.path() + `" rel="prev">Newer</a> `
-	}
-	if i.older != nil {
-		s += `<a href="../` + i.older.path() + `" rel="next">Older</a>`
-	}
-	return `<nav class="pages" aria-label="Entries">` + s + "</nav>\n"
-}
+// enclosure is a file of an entry. If a browser may play it, Player is audio or video. A player loads nothing until it
+// is started.
+type enclosure struct{ URL, Name, About, Player, Source string }
 
-// entry writes the content of an entry.
-func (w *site) entry(b *strings.Builder, i *item, e *lektordir.Entry, images bool, kept podcast.Kept) {
-	const root = "../"
-	title := cmp.Or(i.title, i.excerpt, "(no title)")
+// entry returns the values of an entry's page.
+func (w *site) entry(i *item, e *lektordir.Entry, images bool, kept podcast.Kept) map[string]any {
 	content := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), w.feedOf(i).ID),
 		NoImages: !images})
 	if strings.TrimSpace(content) == "" && e.Summary != "" {
 		content = htmlsafe.Clean([]byte(e.Summary), "text/plain", htmlsafe.Options{})
 	}
-	w.head(b, root, title)
-	b.WriteString("<article>\n")
-	fmt.Fprintf(b, "<h1 dir=\"auto\"%s>%s</h1>\n<p class=\"meta\">", w.lang(i), text(title))
-	fmt.Fprintf(b, `<a dir="auto" href="%s%s/index.html">%s</a>`, root, feedDir(i.feed),
-		text(mailmsg.FeedTitle(w.feedOf(i))))
-	if a := mailmsg.Authors(feedurl.RedactText(cmp.Or(e.Author, w.feedOf(i).Author)), false); a != "" {
-		b.WriteString(" · <bdi>" + text(a) + "</bdi>")
-	}
-	b.WriteString(" · " + moment(i.date))
-	if u := e.URL(); entrystore.Followable(u) != "" {
-		b.WriteString(" · " + htmlsafe.Link(u, "Original"))
-	}
-	if entrystore.Followable(e.Comments) != "" {
-		b.WriteString(" · " + htmlsafe.Link(e.Comments, "Comments"))
-	}
-	b.WriteString("</p>\n")
-	if i.images && !images {
-		fmt.Fprintf(b, "<p class=\"ask\"><a href=\"%s%s\">Show images</a></p>\n", root, i.imagesPath())
-	}
-	fmt.Fprintf(b, "<div class=\"content\" dir=\"auto\"%s>\n%s\n</div>\n", w.lang(i), content)
-	w.enclosures(b, e)
-	b.WriteString(htmlsafe.Podcast(e, kept))
-	if len(e.Categories) > 0 {
-		fmt.Fprintf(b, "<p class=\"meta\" dir=\"auto\">%s</p>\n",
-			text(termsafe.Squeeze(strings.Join(e.Categories, ", "))))
-	}
-	b.WriteString("</article>\n")
-}
-
-// enclosures writes the enclosures of an entry. A player loads nothing until it is started.
-func (w *site) enclosures(b *strings.Builder, e *lektordir.Entry) {
-	if len(e.Enclosures) == 0 {
-		return
-	}
-	b.WriteString("<ul class=\"enclosures\">\n")
+	var enclosures []enclosure
 	for _, enc := range e.Enclosures {
-		name, about := mailmsg.About(enc)
-		b.WriteString("<li>" + htmlsafe.Link(enc.URL, name) + text(about))
-		kind, _, _ := strings.Cut(enc.Type, "/")
-		if src := htmlsafe.URL(enc.URL); src != "" && (kind == "audio" || kind == "video") {
-			fmt.Fprintf(b, `<br><%s controls preload="none" src="%s"></%s>`, kind, text(src), kind)
+		x := enclosure{URL: enc.URL, Source: htmlsafe.URL(enc.URL)}
+		if x.Name, x.About = mailmsg.About(enc); x.Source != "" {
+			x.Player, _, _ = strings.Cut(enc.Type, "/")
 		}
-		b.WriteString("</li>\n")
+		enclosures = append(enclosures, x)
 	}
-	b.WriteString("</ul>\n")
+	return map[string]any{"Title": i.Shown(), "Item": i, "Content": content,
+		"Author":   mailmsg.Authors(feedurl.RedactText(cmp.Or(e.Author, w.feedOf(i).Author)), false),
+		"Original": entrystore.Followable(e.URL()), "Comments": entrystore.Followable(e.Comments),
+		"Ask": i.images && !images, "Enclosures": enclosures, "Podcast": htmlsafe.Podcast(e, kept),
+		"Categories": termsafe.Squeeze(strings.Join(e.Categories, ", "))}
 }
 
 // feedsPage lists folders and feeds.
 func (w *site) feedsPage() page {
-	const name = "feeds.html"
 	parts := []string{version, w.o.Title}
 	var folders []*group
 	for _, g := range w.groups {
 		if g.folder {
 			folders = append(folders, g)
 		}
-		parts = append(parts, g.title, g.index, strconv.Itoa(len(g.items)))
+		parts = append(parts, g.Title, g.Index, strconv.Itoa(len(g.Items)))
 	}
-	return page{path: name, digest: digest(parts...), render: func(b *strings.Builder) bool {
-		w.head(b, "", "Feeds")
-		b.WriteString("<h1>Feeds</h1>\n")
-		list := func(heading string, groups []*group) {
-			if len(groups) == 0 {
-				return
-			}
-			if heading != "" {
-				b.WriteString("<h2>" + heading + "</h2>\n")
-			}
-			b.WriteString("<ul>\n")
-			for _, g := range groups {
-				fmt.Fprintf(b, "<li><a dir=\"auto\" href=\"%s\">%s</a> <span class=\"meta\">%s</span></li>\n", g.index,
-					text(g.title), humanize.Count(len(g.items), "entry"))
-			}
-			b.WriteString("</ul>\n")
-		}
-		list("Folders", folders)
-		heading := ""
-		if len(folders) > 0 {
-			heading = "All feeds"
-		}
-		list(heading, w.feeds)
-		b.WriteString(foot)
-		return true
+	return page{"feeds.html", digest(parts...), "feeds", func() (map[string]any, bool) {
+		return map[string]any{"Title": "Feeds", "Folders": folders, "Feeds": w.feeds}, true
 	}}
 }

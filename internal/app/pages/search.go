@@ -3,7 +3,6 @@ package pages
 import (
 	"cmp"
 	"encoding/hex"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -25,7 +24,7 @@ const (
 func (w *site) searchPages(newest []*item) []page {
 	prefixes := map[string]map[string][]*item{} // prefix → word → entries, newest first
 	for _, i := range slices.Backward(newest) {
-		for _, word := range words(i.title) {
+		for _, word := range words(i.Title) {
 			p := prefix(word)
 			if prefixes[p] == nil {
 				prefixes[p] = map[string][]*item{}
@@ -41,68 +40,40 @@ func (w *site) searchPages(newest []*item) []page {
 	return append(pages, w.searchPage(sorted, prefixes, len(newest)))
 }
 
-func searchPath(prefix string) string {
-	return "search/" + hex.EncodeToString([]byte(prefix)) + ".html"
-}
+// searchName returns the name of the page of the words that begin with prefix.
+func searchName(prefix string) string { return hex.EncodeToString([]byte(prefix)) + ".html" }
 
 // wordsPage returns the page of the words that begin with prefix.
 func (w *site) wordsPage(prefix string, entries map[string][]*item) page {
-	sorted := slices.Sorted(maps.Keys(entries))
 	parts := []string{version, w.o.Title, prefix}
-	for _, word := range sorted {
+	for _, word := range slices.Sorted(maps.Keys(entries)) {
 		parts = append(parts, word, strconv.Itoa(len(entries[word])))
 		for _, i := range entries[word][:min(len(entries[word]), maxPerWord)] {
-			parts = append(parts, i.key, i.title)
+			parts = append(parts, i.key, i.Title)
 		}
 	}
-	return page{path: searchPath(prefix), digest: digest(parts...), render: func(b *strings.Builder) bool {
-		w.head(b, "../", "Index: "+prefix+"…")
-		fmt.Fprintf(b, "<h1>Words with <bdi>%s</bdi>…</h1>\n", text(prefix))
-		for _, word := range sorted {
-			list := entries[word]
-			fmt.Fprintf(b, "<h2 dir=\"auto\">%s</h2>\n<ul>\n", text(word))
-			for _, i := range list[:min(len(list), maxPerWord)] {
-				b.WriteString(`<li><a dir="auto" href="../` + i.path() + `">` + text(i.title) + "</a></li>\n")
-			}
-			b.WriteString("</ul>\n")
-			if more := len(list) - maxPerWord; more > 0 {
-				fmt.Fprintf(b, "<p class=\"meta\">and %s more</p>\n", strconv.Itoa(more))
-			}
-		}
-		b.WriteString(foot)
-		return true
+	return page{"search/" + searchName(prefix), digest(parts...), "words", func() (map[string]any, bool) {
+		return map[string]any{"Title": "Index: " + prefix + "…", "Prefix": prefix, "Words": entries}, true
 	}}
 }
 
 // searchPage returns the first page of the search index, with links to the pages of words.
 func (w *site) searchPage(sorted []string, prefixes map[string]map[string][]*item, searched int) page {
 	parts := []string{version, w.o.Title, strconv.Itoa(searched), strconv.Itoa(len(w.list))}
-	for _, p := range sorted {
+	var letters [][]string
+	for i, p := range sorted {
 		parts = append(parts, p, strconv.Itoa(len(prefixes[p])))
+		if i == 0 || []rune(p)[0] != []rune(sorted[i-1])[0] {
+			letters = append(letters, nil)
+		}
+		letters[len(letters)-1] = append(letters[len(letters)-1], p)
 	}
-	return page{path: "search/index.html", digest: digest(parts...), render: func(b *strings.Builder) bool {
-		w.head(b, "../", "Index")
-		b.WriteString("<h1>Index</h1>\n<p>Words in titles, by their first letters.</p>\n")
-		if searched < len(w.list) {
-			fmt.Fprintf(b, "<p class=\"meta\">Of the newest %s.</p>\n", humanize.Count(searched, "entry"))
-		}
-		letter := ""
-		for _, p := range sorted {
-			first := string([]rune(p)[:1])
-			if first != letter {
-				if letter != "" {
-					b.WriteString("</p>\n")
-				}
-				b.WriteString("<p class=\"words\">")
-				letter = first
-			}
-			fmt.Fprintf(b, "<a href=\"%s\">%s</a> ", strings.TrimPrefix(searchPath(p), "search/"), text(p))
-		}
-		if letter != "" {
-			b.WriteString("</p>\n")
-		}
-		b.WriteString(foot)
-		return true
+	newest := ""
+	if searched < len(w.list) {
+		newest = humanize.Count(searched, "entry")
+	}
+	return page{"search/index.html", digest(parts...), "search", func() (map[string]any, bool) {
+		return map[string]any{"Title": "Index", "Newest": newest, "Letters": letters}, true
 	}}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -20,13 +21,7 @@ func (c *request) login() error {
 			return err
 		}
 	}
-	client := c.values.Get("source")
-	if client == "" {
-		client = c.values.Get("client")
-	}
-	if client == "" {
-		client = c.r.UserAgent()
-	}
+	client := cmp.Or(c.values.Get("source"), c.values.Get("client"), c.r.UserAgent())
 	from := httpserver.Peer(c.r, c.opts.TrustedProxies)
 	token, _, err := c.accounts.Login(c.r.Context(), c.values.Get("Email"), c.values.Get("Passwd"), client, from)
 	if limited, ok := errors.AsType[*passwords.LimitedError](err); ok {
@@ -53,5 +48,5 @@ func (c *request) token() error { return c.text(c.auth) }
 // userInfo answers with the name of the user.
 func (c *request) userInfo() error {
 	name := c.user.Name
-	return c.json(greader.User{ID: "1", Name: name, ProfileID: "1", Email: name})
+	return c.json(map[string]string{"userId": "1", "userName": name, "userProfileId": "1", "userEmail": name})
 }

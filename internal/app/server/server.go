@@ -131,7 +131,6 @@ func (s *Server) Close() {
 	for _, l := range s.libraries {
 		s.syncMarks(l)
 		l.names.Close()
-		l.marks.Close()
 		l.elsewhere.running.Wait()
 	}
 }
@@ -164,34 +163,33 @@ var routes = sync.OnceValue(func() map[string]route {
 		greader.ContentsPath:                     {do: (*request).contents, read: true, write: true},
 	}
 	for name, r := range map[string]route{
-		"token":                 {do: (*request).token, read: true, write: true},
-		"user-info":             {do: (*request).userInfo, read: true, write: true},
-		"subscription/list":     {do: (*request).subscriptions, read: true, write: true},
-		"tag/list":              {do: (*request).tags, read: true, write: true},
-		"stream/items/ids":      {do: (*request).ids, read: true, write: true},
-		"stream/items/contents": {do: (*request).items, read: true, write: true},
-		"unread-count":          {do: (*request).unreadCounts, read: true, write: true},
-		"preference/list":       {do: always(greader.Preferences{Prefs: []string{}}), read: true, write: true},
-		"preference/stream/list": {do: always(greader.StreamPreferences{Prefs: map[string][]string{}}), read: true,
-			write: true},
-		"friend/list":           {do: always(greader.Friends{Friends: []string{}}), read: true, write: true},
-		"subscription/edit":     {do: (*request).editSubscription, write: true},
-		"subscription/quickadd": {do: (*request).quickAdd, write: true},
-		"subscription/export":   {do: (*request).export, read: true},
-		"subscription/import":   {do: (*request).importList, write: true},
-		"rename-tag":            {do: (*request).renameTag, write: true},
-		"disable-tag":           {do: (*request).disableTag, write: true},
-		"edit-tag":              {do: (*request).editTag, write: true},
-		"mark-all-as-read":      {do: (*request).markAll, write: true},
+		"token":                  {do: (*request).token, read: true, write: true},
+		"user-info":              {do: (*request).userInfo, read: true, write: true},
+		"subscription/list":      {do: (*request).subscriptions, read: true, write: true},
+		"tag/list":               {do: (*request).tags, read: true, write: true},
+		"stream/items/ids":       {do: (*request).ids, read: true, write: true},
+		"stream/items/contents":  {do: (*request).items, read: true, write: true},
+		"unread-count":           {do: (*request).unreadCounts, read: true, write: true},
+		"preference/list":        {do: always("prefs", []string{}), read: true, write: true},
+		"preference/stream/list": {do: always("streamprefs", map[string][]string{}), read: true, write: true},
+		"friend/list":            {do: always("friends", []string{}), read: true, write: true},
+		"subscription/edit":      {do: (*request).editSubscription, write: true},
+		"subscription/quickadd":  {do: (*request).quickAdd, write: true},
+		"subscription/export":    {do: (*request).export, read: true},
+		"subscription/import":    {do: (*request).importList, write: true},
+		"rename-tag":             {do: (*request).renameTag, write: true},
+		"disable-tag":            {do: (*request).disableTag, write: true},
+		"edit-tag":               {do: (*request).editTag, write: true},
+		"mark-all-as-read":       {do: (*request).markAll, write: true},
 	} {
 		all[greader.APIPath+name] = r
 	}
 	return all
 })
 
-// always returns a route that answers each request with the same value.
-func always(v any) func(*request) error {
-	return func(c *request) error { return c.json(v) }
+// always returns a route that answers each request with the same field.
+func always(field string, value any) func(*request) error {
+	return func(c *request) error { return c.json(map[string]any{field: value}) }
 }
 
 // httpError is the answer to a request that failed.

@@ -28,7 +28,7 @@ type baseline struct {
 type baseFeed struct {
 	baseSub
 	entries baseEntries
-	stored  []byte // lines of the store with entries that are not in entries yet
+	stored  lineRuns // entries of the store that are not in entries yet
 }
 
 // baseEntries are the entries of a feed, by identity.
@@ -71,11 +71,8 @@ func (b *baseline) entries(feed string) baseEntries {
 	if f == nil {
 		return nil
 	}
-	if len(f.entries) == 0 {
-		f.entries = make(map[string]baseEntry, bytes.Count(f.stored, []byte{'\n'}))
-	}
-	for line := range bytes.Lines(f.stored) {
-		f.parseEntry(line[len(entryWord) : len(line)-1])
+	for line := range f.stored.lines(entryWord) {
+		f.parseEntry(line)
 	}
 	f.stored = nil
 	return f.entries
@@ -201,16 +198,21 @@ func (b *baseline) appendAll(to []byte) []byte {
 		f := b.feeds[hash]
 		b.entries(hash)
 		f.pack()
-		to = append(f.appendTo(to, hash), f.stored...)
+		to = f.appendTo(to, hash)
+		for _, run := range f.stored {
+			to = append(to, run...)
+		}
 	}
 	return to
 }
 
 // pack turns the entries into lines, which take less memory.
 func (f *baseFeed) pack() {
+	var lines []byte
 	for _, identity := range slices.Sorted(maps.Keys(f.entries)) {
-		f.stored = f.entries[identity].appendTo(f.stored, identity)
+		lines = f.entries[identity].appendTo(lines, identity)
 	}
+	f.stored = append(f.stored, lines)
 	f.entries = map[string]baseEntry{}
 }
 
@@ -260,7 +262,7 @@ func (e baseEntry) appendTo(b []byte, identity string) []byte {
 }
 
 // parseLine reads a line. It reports false for a line that does not belong to a baseline.
-func (b *baseline) parseLine(word, rest []byte) bool {
+func (b *baseline) parseLine(line, word, rest []byte) bool {
 	switch string(word) {
 	case "feed", "subscribed", "of":
 		if b.lineFeed = string(rest); b.feeds[b.lineFeed] == nil {
@@ -294,7 +296,7 @@ func (b *baseline) parseLine(word, rest []byte) bool {
 	case "gone":
 		delete(b.entries(b.lineFeed), string(rest))
 	case "entry":
-		f.stored = append(append(append(f.stored, entryWord...), rest...), '\n')
+		f.stored.add(line)
 	default:
 		return false
 	}

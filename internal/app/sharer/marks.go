@@ -19,7 +19,7 @@ import (
 // marks are the items for flags of entries, each a line that is parsed when the item is used.
 type marks struct {
 	ofFeed  map[string]map[string]mark // by feed, then by the rest of the id, see splitID
-	stored  map[string][]mark          // by feed: marks of the store that are not in ofFeed yet
+	stored  map[string]*storedMarks    // by feed: marks of the store that are not in ofFeed yet
 	touched map[string]bool            // feeds with marks that the store lacks
 	changes []byte                     // lines of these marks, unless these are longer than maxTorn/8
 }
@@ -30,8 +30,11 @@ type mark struct {
 	newer bool // changed since the last complete document
 }
 
+// storedMarks are the lines of the marks of a feed, in the order of the store.
+type storedMarks struct{ older, newer lineRuns }
+
 func newMarks() *marks {
-	return &marks{ofFeed: map[string]map[string]mark{}, stored: map[string][]mark{}, touched: map[string]bool{}}
+	return &marks{ofFeed: map[string]map[string]mark{}, stored: map[string]*storedMarks{}, touched: map[string]bool{}}
 }
 
 // flags are the shared flags: seen, flagged, trashed, and the user's own.
@@ -71,27 +74,52 @@ func splitID(id string) (feed, rest string) {
 // keyOf splits the second key of a mark into the identity and the flag.
 func keyOf(rest string) (identity string, flag byte) { return rest[:16], rest[17] }
 
-// load adds a mark of the store, to be parsed when its feed is used.
+// load adds the line of a mark, to be parsed when its feed is used.
 func (s *marks) load(line []byte) {
-	m := mark{line, true}
-	feed, _ := splitID(m.id())
-	s.stored[feed] = append(s.stored[feed], m)
+	feed, _ := splitID(mark{line: line[len(markWord):]}.id())
+	if s.stored[feed] == nil {
+		s.stored[feed] = &storedMarks{}
+	}
+	s.stored[feed].newer.add(line)
 }
 
 // of returns the marks of a feed by the rest of their ids.
 func (s *marks) of(feed string) map[string]mark {
-	if lines := s.stored[feed]; lines != nil {
-		delete(s.stored, feed)
-		s.ofFeed[feed] = make(map[string]mark, len(lines))
-		for _, m := range lines {
+	if s.stored[feed] != nil {
+		s.ofFeed[feed] = map[string]mark{}
+		for m := range s.unsorted(feed) {
 			s.add(m)
 		}
+		delete(s.stored, feed)
 	}
 	return s.ofFeed[feed]
 }
 
+// unsorted yields the marks of a feed. It does not parse those of the store, of which one may come more
+// than once: the last one counts.
+func (s *marks) unsorted(feed string) iter.Seq[mark] {
+	return func(yield func(mark) bool) {
+		stored := s.stored[feed]
+		if stored == nil {
+			for _, m := range s.ofFeed[feed] {
+				if !yield(m) {
+					return
+				}
+			}
+			return
+		}
+		for i, runs := range []lineRuns{stored.older, stored.newer} {
+			for line := range runs.lines(markWord) {
+				if !yield(mark{line, i == 1}) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // has reports whether a feed has marks.
-func (s *marks) has(feed string) bool { return len(s.ofFeed[feed]) > 0 || len(s.stored[feed]) > 0 }
+func (s *marks) has(feed string) bool { return len(s.ofFeed[feed]) > 0 || s.stored[feed] != nil }
 
 // item returns the item with an id, nil if there is none.
 func (s *marks) item(id string) *feedsync.Item {
@@ -132,18 +160,13 @@ func (s *marks) put(it *feedsync.Item) {
 func (s *marks) saved() { s.changes = nil; clear(s.touched) }
 
 // published records that the complete document has all marks.
-func (s *marks) published() { s.each(func(_ string, m *mark) { m.newer = false }) }
-
-// each calls f for each mark, which it may change, in no order.
-func (s *marks) each(f func(feed string, m *mark)) {
-	for feed, lines := range s.stored {
-		for i := range lines {
-			f(feed, &lines[i])
-		}
+func (s *marks) published() {
+	for _, stored := range s.stored {
+		*stored = storedMarks{older: append(stored.older, stored.newer...)}
 	}
-	for feed, marks := range s.ofFeed {
+	for _, marks := range s.ofFeed {
 		for rest, m := range marks {
-			f(feed, &m)
+			m.newer = false
 			marks[rest] = m
 		}
 	}
@@ -157,7 +180,13 @@ func (s *marks) feeds() []string { return union(s.ofFeed, s.stored) }
 func (s *marks) sorted(is func(mark) bool) iter.Seq2[string, mark] {
 	return func(yield func(string, mark) bool) {
 		for _, feed := range s.feeds() {
-			if is != nil && len(s.ofFeed[feed]) == 0 && !slices.ContainsFunc(s.stored[feed], is) {
+			found := is == nil
+			for m := range s.unsorted(feed) {
+				if found = found || is(m); found {
+					break
+				}
+			}
+			if !found {
 				continue
 			}
 			marks := s.of(feed)
@@ -181,11 +210,13 @@ func (s *marks) write(w io.Writer, newer bool) {
 
 // size returns the approximate length of the marks in a document without hidden feeds, in bytes.
 func (s *marks) size(newer bool, hidden map[string]bool) (n int) {
-	s.each(func(feed string, m *mark) {
-		if !hidden[feed] && (m.newer || !newer) {
-			n += len(m.line) + 60
+	for _, feed := range s.feeds() {
+		for m := range s.unsorted(feed) {
+			if !hidden[feed] && (m.newer || !newer) {
+				n += len(m.line) + 60
+			}
 		}
-	})
+	}
 	return n
 }
 

@@ -192,7 +192,7 @@ func TestMergeOfValues(t *testing.T) {
 			read := &baseline{feeds: map[string]*baseFeed{}}
 			for line := range strings.Lines(string(v.base.changes)) {
 				word, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-				if !read.parseLine([]byte(word), []byte(rest)) {
+				if !read.parseLine([]byte(line), []byte(word), []byte(rest)) {
 					t.Fatalf("%q is not a line of a baseline", line)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -62,15 +63,44 @@ type store struct {
 	log   *os.File
 }
 
-// eachLine calls parse for each line.
-func eachLine(lines []byte, parse func(word, args []byte) bool) error {
-	for line := range bytes.Lines(lines) {
-		word, args, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{' '})
-		if !parse(word, args) {
+// eachLine calls parse for each line, with the first word and the rest.
+func eachLine(lines []byte, parse func(line, word, args []byte) bool) error {
+	for len(lines) > 0 {
+		line := lines[:bytes.IndexByte(lines, '\n')+1] // with the capacity that lineRuns needs
+		word, args, _ := bytes.Cut(line[:len(line)-1], []byte{' '})
+		if !parse(line, word, args) {
 			return fmt.Errorf("invalid line %.80q", line)
 		}
+		lines = lines[len(line):]
 	}
 	return nil
+}
+
+// lineRuns are lines of the store that are not parsed yet: the parts of its memory in which one follows the
+// other, so that a line takes no memory of its own.
+type lineRuns [][]byte
+
+func (r *lineRuns) add(line []byte) {
+	if n := len(*r); n > 0 {
+		if last := &(*r)[n-1]; cap(*last) > len(*last) && &(*last)[:len(*last)+1][len(*last)] == &line[0] {
+			*last = (*last)[:len(*last)+len(line)]
+			return
+		}
+	}
+	*r = append(*r, line)
+}
+
+// lines yields the lines without their first word and the newline.
+func (r lineRuns) lines(word string) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for _, run := range r {
+			for line := range bytes.Lines(run) {
+				if !yield(line[len(word) : len(line)-1]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // storeHeader is the first line of the file. A program refuses a file with another one.
@@ -141,7 +171,7 @@ func (st *store) load(s *itemSet, base *baseline) (bool, error) {
 		return false, err
 	}
 	// Each line leaves garbage, which would double the memory of a large store.
-	defer debug.SetGCPercent(debug.SetGCPercent(20))
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	d := &decoder{store: st, set: s, base: base}
 	if err := d.decode(data); err != nil {
 		return false, err
@@ -276,11 +306,11 @@ func (d *decoder) lines(lines []byte) error {
 }
 
 // parse applies a line, and reports whether it is valid.
-func (d *decoder) parse(word, args []byte) bool {
+func (d *decoder) parse(line, word, args []byte) bool {
 	s := d.set
 	switch string(word) {
 	case "mark":
-		s.marks.load(args)
+		s.marks.load(line)
 	case "subscriptions":
 		s.subs = s.empty(feedsync.OPML)
 	case "item":
@@ -310,7 +340,7 @@ func (d *decoder) parse(word, args []byte) bool {
 		d.commits = n
 		return err == nil
 	default:
-		return d.base.parseLine(word, args)
+		return d.base.parseLine(line, word, args)
 	}
 	return true
 }

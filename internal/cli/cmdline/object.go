@@ -1,6 +1,9 @@
 package cmdline
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+)
 
 // Object is a value with named parts, in order. Formats without room for all parts print the first.
 type Object []Member
@@ -22,23 +25,29 @@ func (o Object) String() string {
 // MarshalJSON returns the known parts.
 func (o Object) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
-	b.WriteByte('{')
+	err := o.write(&b)
+	return b.Bytes(), err
+}
+
+// write writes the known parts as JSON.
+func (o Object) write(b *bytes.Buffer) error {
+	sep := byte('{')
 	for _, m := range o {
 		if m.Value == nil {
 			continue
 		}
 		value, err := marshal(m.Value)
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("%s: %w", m.Name, err)
 		}
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		b.WriteString(`"` + m.Name + `":`)
-		b.Write(value)
+		fmt.Fprintf(b, "%c%q:%s", sep, m.Name, value)
+		sep = ','
+	}
+	if sep == '{' {
+		b.WriteByte(sep)
 	}
 	b.WriteByte('}')
-	return b.Bytes(), nil
+	return nil
 }
 
 // object is an [Object] for templates: {{.url}} is a part, "" if unknown, and {{.}} the first. The

@@ -282,40 +282,18 @@ func (p *Printer[R]) tsv(record R) error {
 }
 
 func (p *Printer[R]) json(record R) error {
-	p.buf.WriteByte('{')
-	first := true
+	whole := make(Object, 0, len(p.columns))
 	for _, c := range p.columns {
 		v := p.value(c, record)
-		switch t := v.(type) {
-		case nil:
-			continue
-		case time.Time:
-			if t.IsZero() {
-				continue
-			}
-			v = t.UTC().Format(time.RFC3339)
-		case []string:
-			if t == nil {
-				v = []string{}
-			}
+		t, isTime := v.(time.Time)
+		if isTime {
+			v = text(t)
 		}
-		if c.Sparse && empty(v) {
-			continue
+		if !empty(v) || !isTime && !c.Sparse {
+			whole = append(whole, Member{c.Name, v})
 		}
-		if !first {
-			p.buf.WriteByte(',')
-		}
-		first = false
-		b, err := marshal(v)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
-		p.buf.WriteString(strconv.Quote(c.Name))
-		p.buf.WriteByte(':')
-		p.buf.Write(b)
 	}
-	p.buf.WriteByte('}')
-	return nil
+	return whole.write(&p.buf)
 }
 
 // empty reports whether a value is empty.

@@ -15,54 +15,48 @@ import (
 
 // commit commits a group; see [Writer].
 func (w *Writer) commit(g *group) {
-	fail := make(map[*Txn]error)
-	// unfailed returns the transactions that match and have not failed.
-	unfailed := func(match func(*Txn) bool) (live []*Txn) {
-		for _, t := range g.txns {
-			if fail[t] == nil && match(t) {
-				live = append(live, t)
-			}
-		}
-		return live
-	}
 	// 1. Staged entries become durable.
-	g.syncAll(g.many(), fail, (*Txn).syncStaged)
-	for t, err := range fail {
-		if err != nil {
+	g.syncAll(g.many(), (*Txn).syncStaged)
+	for _, t := range g.txns {
+		if t.err != nil {
 			t.discard()
 		}
 	}
 	// 2. The journals record them.
-	withLines := unfailed((*Txn).notes)
-	for i, err := range g.each(withLines, (*Txn).note) {
-		fail[withLines[i]] = err
-	}
-	withLines = unfailed((*Txn).notes)
-	g.syncAll(g.Whole() && len(withLines) > fewJournals, fail, (*Txn).syncJournal)
+	g.each((*Txn).notes, (*Txn).note)
+	withLines := g.unfailed((*Txn).notes)
+	g.syncAll(g.Whole() && len(withLines) > fewJournals, (*Txn).syncJournal)
 	for _, t := range withLines {
-		if fail[t] == nil {
+		if t.err == nil {
 			continue
 		}
 		// An entry that is in the journal but not staged would never be delivered, so its line
 		// is truncated first. If that fails, the staged entries stay.
 		if err := journal.Truncate(t.d.Join(JournalPath(t.feed)), t.before); err != nil {
-			fail[t] = errors.Join(fail[t], err)
+			t.err = errors.Join(t.err, err)
 			continue
 		}
 		t.discard()
 	}
 	// 3. The entries are delivered.
-	withLines = unfailed((*Txn).notes)
-	for i, err := range g.each(withLines, (*Txn).moveToNew) {
-		fail[withLines[i]] = err
-	}
+	g.each((*Txn).notes, (*Txn).moveToNew)
 	// 4. The renames become durable before the transactions end.
-	if moved := unfailed(func(t *Txn) bool { return len(t.staged) > 0 }); len(moved) > 0 {
-		g.syncAll(g.Whole() && len(moved) > fewJournals, fail, (*Txn).syncDelivered)
+	if moved := g.unfailed(func(t *Txn) bool { return len(t.staged) > 0 }); len(moved) > 0 {
+		g.syncAll(g.Whole() && len(moved) > fewJournals, (*Txn).syncDelivered)
 	}
 	for _, t := range g.txns {
-		t.end(fail[t])
+		t.end(t.err)
 	}
+}
+
+// unfailed returns the transactions that match and have not failed.
+func (g *group) unfailed(match func(*Txn) bool) (live []*Txn) {
+	for _, t := range g.txns {
+		if t.err == nil && match(t) {
+			live = append(live, t)
+		}
+	}
+	return live
 }
 
 // notes reports whether the transaction has lines for the journal.
@@ -113,36 +107,21 @@ func (t *Txn) moveToNew() error {
 // whole file system, whose error fails every transaction, or path by path, where an error
 // fails only the transaction of the path. each syncs the paths of one transaction; it calls
 // shared for a path that other transactions may sync too.
-func (g *group) syncAll(whole bool, fail map[*Txn]error, each func(t *Txn, shared func(string) error) error) {
+func (g *group) syncAll(whole bool, each func(t *Txn, shared func(string) error) error) {
 	if whole {
 		if err := g.Syncer.Sync(); err != nil {
 			for _, t := range g.txns {
-				fail[t] = cmp.Or(fail[t], err)
+				t.err = cmp.Or(t.err, err)
 			}
 		}
 		return
 	}
-	var mu sync.Mutex
-	seen := make(map[string]func() error)
+	var synced sync.Map
 	shared := func(p string) error {
-		mu.Lock()
-		once := seen[p]
-		if once == nil {
-			once = sync.OnceValue(func() error { return dirfs.SyncPath(p) })
-			seen[p] = once
-		}
-		mu.Unlock()
-		return once()
+		once, _ := synced.LoadOrStore(p, sync.OnceValue(func() error { return dirfs.SyncPath(p) }))
+		return once.(func() error)()
 	}
-	var live []*Txn
-	for _, t := range g.txns {
-		if fail[t] == nil {
-			live = append(live, t)
-		}
-	}
-	for i, err := range g.each(live, func(t *Txn) error { return each(t, shared) }) {
-		fail[live[i]] = err
-	}
+	g.each(func(*Txn) bool { return true }, func(t *Txn) error { return each(t, shared) })
 }
 
 // syncStaged syncs the staged entries, files before their directories, and the files
@@ -205,23 +184,18 @@ func (t *Txn) syncJournal(shared func(string) error) error {
 	return dirfs.SyncPath(filepath.Dir(path))
 }
 
-// each calls f for every transaction and returns the errors in their order. If each call
-// waits for the disk by itself, the calls run concurrently.
-func (g *group) each(txns []*Txn, f func(*Txn) error) []error {
-	bad := make([]error, len(txns))
-	if g.Whole() || len(txns) == 1 {
-		for i, t := range txns {
-			bad[i] = f(t)
-		}
-		return bad
+// each calls f for the transactions that match and have not failed. If each call waits for the disk by itself, the
+// calls run concurrently.
+func (g *group) each(match func(*Txn) bool, f func(*Txn) error) {
+	all := workers.Limited(1)
+	if !g.Whole() {
+		all = workers.Limited(dirfs.AtOnce)
 	}
-	all := workers.Limited(dirfs.AtOnce)
-	for i, t := range txns {
+	for _, t := range g.unfailed(match) {
 		all.Go(func() error {
-			bad[i] = f(t)
+			t.err = f(t)
 			return nil
 		})
 	}
-	_ = all.Wait() // f's errors are in bad
-	return bad
+	_ = all.Wait() // the transactions have the errors
 }

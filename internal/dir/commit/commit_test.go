@@ -131,7 +131,8 @@ func TestAbandonedGroup(t *testing.T) {
 // A file that is shared with a delivered entry is synced with the first new entry that has it,
 // because the program that delivered it may not have synced it.
 func TestMustSync(t *testing.T) {
-	_, begin := newWriter(t, Options{SlowSync: true})
+	w, begin := newWriter(t, Options{})
+	w.d.SlowSync = true
 	tx := begin()
 	add(t, tx, entry("1", "title", "one\n", "author", "Wren\n"))
 	if err := end(tx); err != nil {
@@ -155,38 +156,33 @@ func TestMustSync(t *testing.T) {
 	}
 }
 
-// After entries were written in the background, even with an error, the staging directory is closed
+// After entries were synced in the background, even with an error, the staging directory is closed
 // and the limiter is free.
 func TestBackgroundEnds(t *testing.T) {
-	for _, bad := range []string{"", "staged", "waited for"} {
-		w, begin := newWriter(t, Options{SlowSync: true})
+	for _, bad := range []bool{false, true} {
+		w, begin := newWriter(t, Options{})
+		w.d.SlowSync = true
 		tx := begin()
 		for i := range 2 * dirfs.AtOnce {
 			add(t, tx, entry(fmt.Sprint(i), "title", "\n", "content", "text", "author", "Ann\n"))
 		}
-		if bad != "" {
-			add(t, tx, entry("bad", "title", "\n", "title", "\n")) // the name of a file is taken
-		}
-		if bad == "waited for" {
-			if err := tx.Wait(); !errors.Is(err, os.ErrExist) {
-				t.Errorf("%s: %v", bad, err)
-			}
-			if _, err := tx.Add(t.Context(), entry("next", "title", "\n")); !errors.Is(err, os.ErrExist) {
-				t.Errorf("%s: the next: %v", bad, err)
+		if bad { // the name of a file is taken
+			if _, err := tx.Add(t.Context(), entry("bad", "title", "\n", "title", "\n")); !errors.Is(err, os.ErrExist) {
+				t.Error(err)
 			}
 		}
-		if err := end(tx); bad == "" && err != nil || bad != "" && !errors.Is(err, os.ErrExist) {
-			t.Errorf("%q: %v", bad, err)
+		if err := end(tx); bad != errors.Is(err, os.ErrExist) {
+			t.Errorf("%v: %v", bad, err)
 		}
-		if bad != "waited for" && tx.staging.tmp != nil {
-			t.Errorf("%q: tmp is still open after the commit", bad)
+		if !bad && tx.staging.tmp != nil {
+			t.Error("tmp is still open after the commit")
 		}
 		tx.Close()
 		if tx.staging.tmp != nil || tx.staging.hardlinks.prior != nil {
-			t.Errorf("%q: a directory is still open", bad)
+			t.Errorf("%v: a directory is still open", bad)
 		}
 		if n := len(w.limit); n != 0 {
-			t.Errorf("%q: %d places of the writer are not free", bad, n)
+			t.Errorf("%v: %d places of the writer are not free", bad, n)
 		}
 	}
 }
@@ -315,7 +311,8 @@ func TestCompaction(t *testing.T) {
 // writer and the feed can be used again.
 func TestPanicOfFiles(t *testing.T) {
 	for _, slow := range []bool{false, true} {
-		w, begin := newWriter(t, Options{SlowSync: slow})
+		w, begin := newWriter(t, Options{})
+		w.d.SlowSync = slow
 		func() {
 			defer func() {
 				if recover() == nil {

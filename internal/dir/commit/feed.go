@@ -47,7 +47,7 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 		return err
 	}
 	if _, err := dirfs.Lstat(t.d.Join("src", t.feed, "id")); isNotExist(err) {
-		if err := t.putFile("id", id, false); err != nil {
+		if err := t.putFile("id", id); err != nil {
 			_ = os.Remove(t.d.Join("src", t.feed)) // fails unless it is empty
 			return err
 		}
@@ -55,23 +55,9 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 	if err := t.mkdirs(srcDirs(t.feed)[1:]...); err != nil {
 		return err
 	}
-	// The directories are listed, because most feeds lack most of the files, and on a replicated
-	// file system each look for a missing file asks every replica.
-	existing := map[string]bool{}
-	for i, rel := range srcDirs(t.feed)[:2] {
-		names, err := dirfs.AllNames(t.d.Join(rel))
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			existing[[]string{"", "etc/"}[i]+name] = true
-			if atomicfile.Temporary(name) {
-				t.removeAbandoned(t.d.Join(rel, name))
-			}
-		}
-	}
+	atomicfile.SweepTree(t.d.Join("src", t.feed), t.d.Now())
 	for name, text := range files {
-		if err := t.putFile(name, text, existing[name]); err != nil {
+		if err := t.putFile(name, text); err != nil {
 			return err
 		}
 	}
@@ -126,23 +112,11 @@ func RemoveUnfinished(d *dirfs.Dir, feed string) error {
 	return nil
 }
 
-// removeAbandoned removes a temporary file that a killed run has left. It ignores errors.
-func (t *Txn) removeAbandoned(path string) {
-	fi, err := dirfs.Lstat(path)
-	if err == nil && fi.Mode().IsRegular() && t.d.Now().Sub(fi.ModTime()) > atomicfile.Abandoned {
-		_ = os.Remove(path)
-	}
-}
-
-// putFile writes or removes a file of the feed if it has changed. exists reports whether it exists now.
-func (t *Txn) putFile(name, text string, exists bool) error {
+// putFile writes or removes a file of the feed if it has changed.
+func (t *Txn) putFile(name, text string) error {
 	obligatory := name == "id" || name == "name"
 	path := filepath.Join(t.d.Join("src", t.feed), name)
-	var old []byte
-	var err error = fs.ErrNotExist
-	if exists {
-		old, err = dirfs.ReadFile(path)
-	}
+	old, err := dirfs.ReadFile(path)
 	if err != nil && !isNotExist(err) {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 // ';', so recovery does not take it for an entry.
 const Purging = ";purge"
 
-// finishPurge removes a feed if the file [Purging] exists. The caller holds the feed's lock; slow
-// is [Options.SlowSync]. The record is removed last, and each step is synced before the next, so
+// finishPurge removes a feed if the file [Purging] exists. The caller holds the feed's lock.
+// The record is removed last, and each step is synced before the next, so
 // an interrupted purge can be finished even after a power cut.
-func finishPurge(d *dirfs.Dir, slow bool, feed string) error {
+func finishPurge(d *dirfs.Dir, feed string) error {
 	tmp, src := d.Join("tmp", feed), d.Join("src", feed)
 	record := tmp + "/" + Purging
 	if _, err := dirfs.Lstat(record); err != nil {
@@ -26,7 +26,7 @@ func finishPurge(d *dirfs.Dir, slow bool, feed string) error {
 	if err := d.Inside("tmp/" + feed); err != nil {
 		return err
 	}
-	s, err := d.NewSyncer(slow)
+	s, err := d.NewSyncer()
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -83,55 +82,38 @@ func (s *staging) claim(ctx context.Context, identity string, after time.Time) (
 
 // If no call syncs the whole file system (GlusterFS and others by FUSE, NFS, zfs), each file is
 // synced separately, and each sync waits for a disk or for other machines. So entries of one feed
-// and of several are written and synced concurrently, while more are being staged. The guarantee of
+// and of several are synced concurrently, while more are being staged. The guarantee of
 // [Writer] needs an order only between entries, journals and renames; each of these steps waits for
-// all writes of the previous one.
+// all syncs of the previous one.
 
-// background writes entries concurrently with the staging of more. All transactions of a writer
-// share limit; each entry that is being written has up to eight files open.
+// background syncs entries concurrently with the staging of more. All transactions of a writer
+// share limit; each entry that is being synced has up to eight files open.
 type background struct {
-	limit  chan struct{}
-	group  workers.Group
-	failed atomic.Bool // an entry could not be written
+	limit chan struct{}
+	group workers.Group
 }
 
-// write writes the files of an entry. If files are synced separately, it only begins:
-// [staging.wait] waits for the rest and returns its error. The files that entries share are always
-// written before write returns, so that the next entry can share them.
+// write writes the files of an entry. If files are synced separately, it begins that, too:
+// [staging.wait] waits for the rest and returns its error.
 func (s *staging) write(unique string, files iter.Seq2[string, []byte]) error {
 	u := &unsynced{s: s, dir: int(s.tmp.Fd()), unique: unique}
 	b := s.background
 	if b == nil {
-		err := u.create(files, false)
-		if err == nil && !s.hardlinks.share(unique, "feed", LinkTo(s.feed)) {
-			if err = u.linkFeed(); err == nil {
-				s.hardlinks.written(unique, "feed", LinkTo(s.feed))
-			}
-		}
-		return err
-	}
-	if b.failed.Load() {
-		return s.wait()
+		return u.create(files)
 	}
 	b.limit <- struct{}{} // before the first file is opened
-	// The first entry is written whole, because its title decides which files of delivered entries
-	// can be shared.
-	if err := u.create(files, s.hardlinks.known != nil); err != nil {
+	if err := u.create(files); err != nil {
 		<-b.limit
 		return cmp.Or(err, u.close())
 	}
 	b.group.Go(func() error {
 		defer func() { <-b.limit }()
-		err := u.finish()
-		if err != nil {
-			b.failed.Store(true)
-		}
-		return err
+		return u.sync()
 	})
 	return nil
 }
 
-// wait waits for the entries that are written in the background.
+// wait waits for the entries that are synced in the background.
 func (s *staging) wait() error {
 	if s.background == nil {
 		return nil
@@ -139,7 +121,7 @@ func (s *staging) wait() error {
 	return s.background.group.Wait()
 }
 
-// sync syncs the staged entries, or waits for the background writes, which sync them.
+// sync syncs the staged entries, or waits until that is done in the background.
 func (s *staging) sync(staged []journal.Record) error {
 	if s.background != nil {
 		err := s.wait()
@@ -154,7 +136,7 @@ func (s *staging) sync(staged []journal.Record) error {
 	return nil
 }
 
-// staged ends the staging. Entries may still be written in the background.
+// staged ends the staging. Entries may still be synced in the background.
 func (s *staging) staged() {
 	s.hardlinks.close()
 	if s.background == nil {
@@ -181,48 +163,45 @@ func (s *staging) discard(uniques []string) {
 	}
 }
 
-// unsynced is an entry that is being written, with its files open.
+// unsynced is an entry that is being written, with its files open if they are synced separately.
 type unsynced struct {
 	s      *staging
 	dir    int // descriptor of the directory in which entries are staged
 	unique string
 	open   []*os.File
-	later  []unwritten // files that finish writes
-	linked []string    // names of files shared with delivered entries, which finish syncs
+	linked []string // names of files shared with delivered entries, which sync syncs
 }
 
-// unwritten is a file that is not written yet.
-type unwritten struct {
-	name string
-	data []byte
-}
-
-// create writes the files of an entry. If later is true, it writes only those
-// that entries may share.
-func (u *unsynced) create(files iter.Seq2[string, []byte], later bool) error {
+// create writes the files of an entry, or shares them with other entries.
+func (u *unsynced) create(files iter.Seq2[string, []byte]) error {
+	links := &u.s.hardlinks
 	for name, data := range files {
 		shared := repeats(name)
-		if shared && u.s.hardlinks.share(u.unique, name, string(data)) {
-			if u.s.hardlinks.mustSync(name, string(data)) {
+		if shared && links.share(u.unique, name, string(data)) {
+			if links.mustSync(name, string(data)) {
 				u.linked = append(u.linked, name)
 			}
-			continue
-		}
-		if later && !shared {
-			u.later = append(u.later, unwritten{name, data})
 			continue
 		}
 		if err := u.createFile(name, data); err != nil {
 			return err
 		}
 		if shared {
-			u.s.hardlinks.written(u.unique, name, string(data))
+			links.written(u.unique, name, string(data))
 		}
 	}
+	to := LinkTo(u.s.feed)
+	if links.share(u.unique, "feed", to) {
+		return nil
+	}
+	if err := unix.Symlinkat(to, u.dir, u.unique+"/feed"); err != nil {
+		return &os.PathError{Op: "symlink", Path: u.s.d.Join(u.s.rel, u.unique, "feed"), Err: err}
+	}
+	links.written(u.unique, "feed", to)
 	return nil
 }
 
-// createFile writes a file. If finish syncs it, the file stays open.
+// createFile writes a file. If sync syncs it, the file stays open.
 func (u *unsynced) createFile(name string, data []byte) error {
 	fd, err := createAt(u.dir, u.unique+"/"+name, data)
 	if err == nil && u.s.background == nil {
@@ -239,36 +218,16 @@ func (u *unsynced) createFile(name string, data []byte) error {
 	return nil
 }
 
-// linkFeed makes the link from the entry to its feed.
-func (u *unsynced) linkFeed() error {
-	if err := unix.Symlinkat(LinkTo(u.s.feed), u.dir, u.unique+"/feed"); err != nil {
-		return &os.PathError{Op: "symlink", Path: u.s.d.Join(u.s.rel, u.unique, "feed"), Err: err}
-	}
-	return nil
-}
-
-// finish writes the remaining files, and syncs the files before the directory.
-func (u *unsynced) finish() error {
+// sync syncs the files before the directory.
+func (u *unsynced) sync() error {
 	var err error
-	for _, f := range u.later {
-		if err == nil {
-			err = u.createFile(f.name, f.data)
-		}
-	}
-	if err == nil {
-		err = u.linkFeed()
-	}
 	for _, f := range u.open {
-		if err == nil {
-			err = f.Sync()
-		}
+		err = cmp.Or(err, f.Sync())
 	}
 	err = cmp.Or(err, u.close())
 	dir := u.s.d.Join(u.s.rel, u.unique)
 	for _, name := range u.linked {
-		if err == nil {
-			err = dirfs.SyncPath(dir + "/" + name)
-		}
+		err = cmp.Or(err, dirfs.SyncPath(dir+"/"+name))
 	}
 	return cmp.Or(err, dirfs.SyncPath(dir))
 }

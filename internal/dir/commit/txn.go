@@ -32,6 +32,7 @@ type Txn struct {
 	aliases []journal.Record // other identities of delivered entries
 	src     []string         // paths written in src/, to sync
 	failed  error            // error of Add, or of verifying the journal
+	err     error            // error of the commit
 	dropped map[string]bool  // unique names of versions that were not delivered
 	before  int64            // length of the journal before the commit, in bytes
 	end     func(error)      // the function passed to Commit
@@ -48,7 +49,7 @@ func (w *Writer) Begin(feed string) (*Txn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := finishPurge(w.d, w.slow, feed); err != nil {
+	if err := finishPurge(w.d, feed); err != nil {
 		unlock()
 		return nil, err
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"runtime"
-	"slices"
-	"sync"
 
 	"github.com/lektordir/lektor/internal/dir/dirfs"
+	"github.com/lektordir/lektor/internal/files/workers"
 )
 
 // Recover finishes the deliveries and removals that were interrupted and left files in tmp/. It
@@ -22,39 +20,17 @@ func (w *Writer) Recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Most feeds have nothing in tmp/. Listing their directories takes the most time, so it is done
-	// concurrently.
-	parts := slices.Collect(slices.Chunk(feeds, len(feeds)/runtime.GOMAXPROCS(0)+1))
-	bad := make([]error, len(parts))
-	var wg sync.WaitGroup
-	for i, part := range parts {
-		wg.Go(func() { bad[i] = w.recoverFeeds(ctx, part) })
-	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		bad = append(bad, context.Cause(ctx))
-	}
-	return errors.Join(bad...)
-}
-
-// recoverFeeds recovers those feeds that have files in tmp/.
-func (w *Writer) recoverFeeds(ctx context.Context, feeds []string) error {
-	var bad []error
-	for _, feed := range feeds {
-		if ctx.Err() != nil {
-			break
-		}
-		names, err := dirfs.Names(w.d.Join("tmp", feed))
-		if err != nil {
-			if !isNotExist(err) {
-				bad = append(bad, err)
-			}
-			continue
-		}
+	// Most feeds have nothing in tmp/. Listing their directories takes the most time.
+	bad := make([]error, len(feeds)+1)
+	bad[len(feeds)] = workers.ForEach(ctx, len(feeds), func(i int) {
+		names, err := dirfs.Names(w.d.Join("tmp", feeds[i]))
 		if len(names) > 0 {
-			bad = append(bad, w.recoverFeed(feed))
+			err = w.recoverFeed(feeds[i])
 		}
-	}
+		if !isNotExist(err) {
+			bad[i] = err
+		}
+	})
 	return errors.Join(bad...)
 }
 
@@ -93,5 +69,5 @@ func (w *Writer) Purge(ctx context.Context, feed string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return finishPurge(w.d, w.slow, feed)
+	return finishPurge(w.d, feed)
 }

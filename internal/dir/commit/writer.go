@@ -38,7 +38,6 @@ import (
 type Writer struct {
 	d     *dirfs.Dir
 	delay time.Duration
-	slow  bool
 	warn  func(string)
 	limit chan struct{} // bounds the entries written concurrently
 
@@ -56,9 +55,6 @@ type Options struct {
 	// wait starts anew with each transaction, but ends eight delays after the first one.
 	// Transactions that are submitted during a commit share the next one in any case.
 	Delay time.Duration
-	// SlowSync syncs every file and directory separately, even if one call could sync the whole
-	// file system.
-	SlowSync bool
 	// Warn, if not nil, is called with a message if a journal is damaged.
 	Warn func(string)
 }
@@ -94,7 +90,7 @@ func NewWriter(d *dirfs.Dir, o Options) (*Writer, error) {
 		return nil,
 			fmt.Errorf("%s: tmp/, new/ and cur/ must be on one file system, because entries are renamed from one to the other", d.Path)
 	}
-	w := &Writer{d: d, delay: o.Delay, slow: o.SlowSync, warn: o.Warn,
+	w := &Writer{d: d, delay: o.Delay, warn: o.Warn,
 		limit: make(chan struct{}, dirfs.AtOnce), done: make(chan struct{})}
 	w.cond = sync.NewCond(&w.mu)
 	go w.run()
@@ -141,7 +137,7 @@ func (w *Writer) join() (*group, error) {
 		return nil, errClosed
 	}
 	if w.open == nil {
-		s, err := w.d.NewSyncer(w.slow)
+		s, err := w.d.NewSyncer()
 		if err != nil {
 			return nil, err
 		}

@@ -57,7 +57,8 @@ type Dir struct {
 	seq    atomic.Int64
 	shared func() bool // reports whether other machines may use it
 
-	Stamps stamp.Rule // decides whether a reading is whole, in tests that do not wait for the clock
+	Stamps   stamp.Rule // decides whether a reading is whole, in tests that do not wait for the clock
+	SlowSync bool       // syncs each file separately, in tests, even if one call could sync the whole file system
 
 	// System calls, which tests replace to make them fail or wait.
 	Rename  func(from, to string) error

@@ -1,9 +1,8 @@
 package dirfs
 
 import (
+	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -11,41 +10,29 @@ import (
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 )
 
-// fsSync syncs a whole file system by one call.
-type fsSync struct{ f *os.File }
-
-// openFSSync opens a descriptor for syncing the file system that holds path. The caller opens it
+// openFS opens a directory for syncing its file system by [syncFile]. The caller opens it
 // before it writes, because the kernel reports a writeback error only to descriptors that were
-// open when it happened. ok is false if syncfs(2) is not reliable: before Linux 5.8 it hides such
+// open when it happened. It returns nil if syncfs(2) is not reliable: before Linux 5.8 it hides such
 // errors, and only the file systems below are known to wait for both renames and data.
-func openFSSync(path string) (s *fsSync, ok bool, err error) {
+func openFS(path string) (*os.File, error) {
 	if !kernelSyncsErrors() {
-		return nil, false, nil
+		return nil, nil
 	}
-	kind, err := fsKind(path)
-	if err != nil {
-		return nil, false, err
-	}
-	switch kind {
+	switch kind, err := fsKind(path); kind {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC:
+		return os.Open(path)
 	default:
-		return nil, false, nil
+		return nil, err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, false, err
-	}
-	return &fsSync{f}, true, nil
 }
 
-func (s *fsSync) sync() error {
-	if err := atomicfile.Retry(func() error { return unix.Syncfs(int(s.f.Fd())) }); err != nil {
-		return &os.PathError{Op: "syncfs", Path: s.f.Name(), Err: err}
+// syncFile syncs the file system of an open file.
+func syncFile(f *os.File) error {
+	if err := atomicfile.Retry(func() error { return unix.Syncfs(int(f.Fd())) }); err != nil {
+		return &os.PathError{Op: "syncfs", Path: f.Name(), Err: err}
 	}
 	return nil
 }
-
-func (s *fsSync) close() { s.f.Close() }
 
 // syncFS syncs the file system that holds path by syncfs(2), which may not report write errors. It
 // does nothing and returns false if that call is not known to write everything: with FUSE it only
@@ -58,9 +45,8 @@ func syncFS(path string) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s := fsSync{f}
-	defer s.close()
-	return true, s.sync()
+	defer f.Close()
+	return true, syncFile(f)
 }
 
 // kind is the type of a file system, as statfs(2) reports it.
@@ -109,11 +95,7 @@ var kernelSyncsErrors = sync.OnceValue(func() bool {
 // versionAtLeast reports whether a kernel release, such as "6.1.0-13-amd64", is at least
 // major.minor.
 func versionAtLeast(release string, major, minor int) bool {
-	parts := strings.FieldsFunc(release, func(r rune) bool { return r < '0' || r > '9' })
-	if len(parts) < 2 {
-		return false
-	}
-	a, err1 := strconv.Atoi(parts[0])
-	b, err2 := strconv.Atoi(parts[1])
-	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
+	var a, b int
+	_, err := fmt.Sscanf(release, "%d.%d", &a, &b)
+	return err == nil && (a > major || a == major && b >= minor)
 }

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
 )
 
@@ -53,13 +54,12 @@ func SyncMoves(dir string, rels ...string) error {
 }
 
 // Syncer syncs files of a lektor-dir, by one call for the whole file system if that is reliable.
-type Syncer struct{ whole []*fsSync }
+type Syncer struct{ whole []*os.File }
 
-// NewSyncer prepares to sync later writes. If slow, each file and directory is synced separately,
-// even if one call could sync the whole file system.
-func (d *Dir) NewSyncer(slow bool) (*Syncer, error) {
+// NewSyncer prepares to sync later writes.
+func (d *Dir) NewSyncer() (*Syncer, error) {
 	s := &Syncer{}
-	if slow {
+	if d.SlowSync {
 		return s, nil
 	}
 	var devs []uint64
@@ -73,8 +73,8 @@ func (d *Dir) NewSyncer(slow bool) (*Syncer, error) {
 		if slices.Contains(devs, uint64(st.Dev)) {
 			continue
 		}
-		one, ok, err := openFSSync(path)
-		if err != nil || !ok {
+		one, err := openFS(path)
+		if one == nil {
 			s.Close()
 			return s, err
 		}
@@ -98,7 +98,7 @@ func (s *Syncer) Sync(paths ...string) error {
 		}
 	}
 	for _, one := range s.whole {
-		if err := one.sync(); err != nil {
+		if err := syncFile(one); err != nil {
 			return err
 		}
 	}
@@ -108,20 +108,13 @@ func (s *Syncer) Sync(paths ...string) error {
 // Close closes the Syncer. It syncs nothing.
 func (s *Syncer) Close() {
 	for _, one := range s.whole {
-		one.close()
+		one.Close()
 	}
 	s.whole = nil
 }
 
 // SyncPath syncs a file or directory.
-func SyncPath(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
+func SyncPath(path string) error { return atomicfile.SyncDir(path) }
 
 // SyncEntry syncs a directory and all files and directories below it.
 func SyncEntry(dir string) error {

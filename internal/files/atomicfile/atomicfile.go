@@ -97,7 +97,7 @@ func named(err error, path string) error {
 // Permissions are as with [Write]. After an error the old content is still there, without any
 // temporary file.
 func WriteUnsynced(path string, data []byte) error {
-	f, err := tempFile(path, perm, true)
+	f, err := tempFile(path)
 	if err != nil {
 		return named(err, path)
 	}
@@ -144,37 +144,32 @@ func openNew(path string, mode fs.FileMode) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// tempFile creates a file beside path. If keep is set and there is a regular file at path, it has
-// the permissions of that one, else mode.
-func tempFile(path string, mode fs.FileMode, keep bool) (*os.File, error) {
-	chmod := !keep // the umask removes no bits of private modes
-	if fi, err := os.Lstat(path); keep && err == nil && fi.Mode().IsRegular() {
-		mode, chmod = fi.Mode().Perm(), true
+// tempFile creates a file beside path. If there is a regular file at path, it has the permissions of that one.
+func tempFile(path string) (*os.File, error) {
+	mode := perm
+	fi, err := os.Lstat(path)
+	old := err == nil && fi.Mode().IsRegular()
+	if old {
+		mode = fi.Mode().Perm()
 	}
 	prefix := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
 	for try := 0; ; try++ {
-		name := prefix + strconv.FormatInt(rand.Int64N(9e15)+1e15, 10)
-		f, err := openNew(name, mode)
+		f, err := openNew(prefix+strconv.FormatInt(rand.Int64N(9e15)+1e15, 10), mode)
 		if errors.Is(err, fs.ErrExist) && try < 100 {
 			continue
 		}
+		if err != nil || !old {
+			return f, err
+		}
+		// The umask may have removed bits that the old file has.
+		if fi, err = f.Stat(); err == nil && fi.Mode().Perm() != mode {
+			err = f.Chmod(mode)
+		}
 		if err != nil {
-			return nil, err
+			_ = f.Close()
+			_ = os.Remove(f.Name())
 		}
-		if chmod {
-			// The umask may have removed bits that the old file has.
-			if fi, err := f.Stat(); err != nil || fi.Mode().Perm() != mode {
-				if err == nil {
-					err = f.Chmod(mode)
-				}
-				if err != nil {
-					_ = f.Close()
-					_ = os.Remove(name)
-					return nil, err
-				}
-			}
-		}
-		return f, nil
+		return f, err
 	}
 }
 
@@ -182,13 +177,11 @@ func tempFile(path string, mode fs.FileMode, keep bool) (*os.File, error) {
 // if the file does not exist, and syncs even then, as a killed process may have removed it without
 // a sync.
 func Remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := RemoveUnsynced(path); err != nil {
 		return err
 	}
-	if err := SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	_, err := Optional(0, SyncDir(filepath.Dir(path)))
+	return err
 }
 
 // MkdirAll creates a directory and its parents like os.MkdirAll, but durably, so that a power cut
@@ -212,7 +205,16 @@ func MkdirAll(path string, perm fs.FileMode) error {
 			return err
 		}
 	}
-	return SyncDir(parent) // also if another process has just created it
+	return SyncParent(path) // also if another process has just created it
+}
+
+// SyncParent makes the name of a new directory durable. A directory around it that is writable and not readable
+// cannot be synced.
+func SyncParent(path string) error {
+	if err := SyncDir(filepath.Dir(path)); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
 }
 
 // InDir calls do, which creates the file at path, and again after it has made the directory if that does

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,26 +28,12 @@ func sweep(age time.Duration, paths ...string) {
 	if len(paths) == 0 {
 		return
 	}
-	bases := make([]string, len(paths))
-	for i, path := range paths {
-		if to, err := filepath.EvalSymlinks(path); err == nil {
-			path = to // Output follows links, too
-		}
-		paths[i], bases[i] = path, filepath.Base(path)
-	}
 	dir := filepath.Dir(paths[0])
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
+	names, _ := os.ReadDir(dir)
 	for _, n := range names {
-		if !strings.HasPrefix(n.Name(), ".") {
-			continue
-		}
-		for _, base := range bases {
-			if left(n, base, age) {
-				_ = os.Remove(filepath.Join(dir, n.Name()))
-			}
+		if n.Name()[0] == '.' && slices.ContainsFunc(paths,
+			func(path string) bool { return left(n, filepath.Base(path), age) }) {
+			_ = os.Remove(filepath.Join(dir, n.Name()))
 		}
 	}
 }

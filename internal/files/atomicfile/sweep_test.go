@@ -41,7 +41,7 @@ func TestSweepOwn(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "doc")
 	old := time.Now().Add(-time.Minute)
-	f, err := tempFile(path, perm, true)
+	f, err := tempFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,22 +92,20 @@ func Open(path string, o Options) (*Log, []byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
+		inPlace := true
 		if o.Lock {
-			// The file may have been removed between open and lock.
-			inPlace, err := l.lock()
+			inPlace, err = l.lock()
+		}
+		var data []byte
+		if err == nil && inPlace {
+			data, err = atomicfile.ReadRaw(path, o.max())
+		}
+		if err != nil || !inPlace { // it may have been removed between open and lock
+			l.Close()
 			if err != nil {
-				l.Close()
 				return nil, nil, err
 			}
-			if !inPlace {
-				l.Close()
-				continue
-			}
-		}
-		data, err := atomicfile.ReadRaw(path, o.max())
-		if err != nil {
-			l.Close()
-			return nil, nil, err
+			continue
 		}
 		n := end(data, o.Valid)
 		l.size, l.torn = int64(n), n < len(data)
@@ -115,7 +113,7 @@ func Open(path string, o Options) (*Log, []byte, error) {
 	}
 }
 
-// ErrChanged is the error of [Resume] and [Log.Lock] if the log has changed.
+// ErrChanged is the error of [Resume] if the log has changed.
 var ErrChanged = errors.New("another process changed it")
 
 // Resume opens a log without reading it, for a caller that has read it. The file has size
@@ -163,29 +161,6 @@ func (l *Log) lock() (inPlace bool, err error) {
 	}
 	l.locked = true
 	return atomicfile.Optional(atomicfile.InPlace(l.f))
-}
-
-// Unlock releases the lock and keeps the log open, for [Log.Lock].
-func (l *Log) Unlock() {
-	l.locked = false
-	_ = atomicfile.Hold(l.f, unix.LOCK_UN) // without locks there is none to release
-}
-
-// Lock locks the log again after [Log.Unlock], without reading it. It returns ErrLocked if another process
-// holds the lock, and ErrChanged if the file was written, replaced or removed meanwhile.
-func (l *Log) Lock() error {
-	inPlace, err := l.lock()
-	if err != nil {
-		return err
-	}
-	fi, err := l.f.Stat()
-	if err == nil && (!inPlace || fi.Size() != l.size) {
-		err = &fs.PathError{Op: "lock", Path: l.f.Name(), Err: ErrChanged}
-	}
-	if err != nil {
-		l.Unlock()
-	}
-	return err
 }
 
 // Size returns the size of the valid part, in bytes, with all appended lines.

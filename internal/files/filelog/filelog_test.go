@@ -211,52 +211,6 @@ func TestLock(t *testing.T) {
 	l.Close()
 }
 
-// A log can be locked again after Unlock, and appended to, unless another process has it locked or has changed it.
-func TestLockAgain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "log")
-	l, _, err := Open(path, Options{Lock: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	if err := l.Append([]byte("a\n")); err != nil {
-		t.Fatal(err)
-	}
-	l.Unlock()
-	other, got, err := Open(path, Options{Lock: true})
-	if err != nil || string(got) != "a\n" {
-		t.Fatalf("Open after Unlock = %q, %v", got, err)
-	}
-	if err := l.Lock(); !errors.Is(err, ErrLocked) {
-		t.Errorf("Lock while another has it locked: %v, want ErrLocked", err)
-	}
-	other.Close()
-	if err := errors.Join(l.Lock(), l.Append([]byte("b\n"))); err != nil || content(t, path) != "a\nb\n" {
-		t.Errorf("after Lock and an append the log is %q, %v", content(t, path), err)
-	}
-	l.Unlock()
-	for _, c := range []struct {
-		name   string
-		change func() error
-	}{
-		{"written", func() error { return os.WriteFile(path, []byte("a\nb\nc\n"), 0o666) }},
-		{"replaced", func() error { return atomicfile.Write(path, []byte("a\nb\n")) }},
-		{"removed", func() error { return os.Remove(path) }},
-	} {
-		if err := c.change(); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Lock(); !errors.Is(err, ErrChanged) {
-			t.Errorf("Lock of a log that was %s: %v, want ErrChanged", c.name, err)
-		}
-		if other, _, err := Open(path, Options{Lock: true}); err != nil {
-			t.Errorf("a log that was %s stays locked: %v", c.name, err)
-		} else {
-			other.Close()
-		}
-	}
-}
-
 // If a write fails, the file still has only the valid lines after the next append.
 func TestFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")

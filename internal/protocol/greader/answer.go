@@ -42,15 +42,14 @@ type Text struct {
 
 // Head is the beginning of a list of items.
 type Head struct {
-	Direction   string   `json:"direction"`
-	ID          string   `json:"id"` // of the stream
-	Title       string   `json:"title"`
-	Description string   `json:"description"`
-	Self        []Link   `json:"self"`
-	Updated     int64    `json:"updated"`
-	Author      string   `json:"author"`
-	Alternate   []Link   `json:"alternate"`
-	Categories  []string `json:"-"`
+	Direction   string `json:"direction"`
+	ID          string `json:"id"` // of the stream
+	Title       string `json:"title"`
+	Description string `json:"description"`
+	Self        []Link `json:"self"`
+	Updated     int64  `json:"updated"`
+	Author      string `json:"author"`
+	Alternate   []Link `json:"alternate"`
 }
 
 // Category is a folder of a subscription.
@@ -98,14 +97,6 @@ type UnreadCounts struct {
 	Counts []Unread `json:"unreadcounts"`
 }
 
-// User is the answer of user-info.
-type User struct {
-	ID        string `json:"userId"`
-	Name      string `json:"userName"`
-	ProfileID string `json:"userProfileId"`
-	Email     string `json:"userEmail"`
-}
-
 // QuickAdd is the answer of subscription/quickadd.
 type QuickAdd struct {
 	Results  int    `json:"numResults"`
@@ -116,23 +107,4 @@ type QuickAdd struct {
 }
 
 // Login is the answer of ClientLogin as JSON.
-type Login struct {
-	SID  string `json:"SID"`
-	LSID string `json:"LSID"`
-	Auth string `json:"Auth"`
-}
-
-// Preferences is the answer of preference/list, Friends that of friend/list.
-type Preferences struct {
-	Prefs []string `json:"prefs"`
-}
-
-// Friends is the answer of friend/list.
-type Friends struct {
-	Friends []string `json:"friends"`
-}
-
-// StreamPreferences is the answer of preference/stream/list.
-type StreamPreferences struct {
-	Prefs map[string][]string `json:"streamprefs"`
-}
+type Login struct{ SID, LSID, Auth string }

@@ -1,6 +1,7 @@
 package greader
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
@@ -20,34 +21,38 @@ func JSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// flushAt is the number of bytes that [Refs] and [Items] collect before they write.
-const flushAt = 64 << 10
+// writerSize is the number of bytes that [Refs] and [Items] collect before they write.
+const writerSize = 64 << 10
 
-// writer collects bytes, and keeps the first error of writing.
-type writer struct {
-	w   io.Writer
-	b   []byte
-	err error
+// list writes a list while it is made. Its writer keeps the first error.
+type list struct {
+	out   *bufio.Writer
+	comma string // before the next element
 }
 
-func (w *writer) flush() {
-	if w.err == nil && len(w.b) > 0 {
-		_, w.err = w.w.Write(w.b)
+func newList(w io.Writer, begin ...[]byte) list {
+	l := list{out: bufio.NewWriterSize(w, writerSize)}
+	for _, b := range begin {
+		_, _ = l.out.Write(b)
 	}
-	w.b = w.b[:0]
+	return l
 }
 
-// end writes the end of an answer, with a continuation unless it is 0.
-func (w *writer) end(c ID) error {
-	w.b = append(w.b, ']')
+func (l *list) begin() []byte {
+	b := append(l.out.AvailableBuffer(), l.comma...)
+	l.comma = ","
+	return b
+}
+
+// End ends the answer, with a continuation unless it is 0, which means that there are no more items. It returns the
+// first error of writing.
+func (l *list) End(c ID) error {
+	b := append(l.out.AvailableBuffer(), ']')
 	if c != 0 {
-		w.b = append(w.b, `,"continuation":"`...)
-		w.b = strconv.AppendUint(w.b, uint64(c), 10)
-		w.b = append(w.b, '"')
+		b = append(append(append(b, `,"continuation":"`...), c.Short()...), '"')
 	}
-	w.b = append(w.b, '}')
-	w.flush()
-	return w.err
+	_, _ = l.out.Write(append(b, '}'))
+	return l.out.Flush()
 }
 
 // Refs writes the answer of stream/items/ids while it is made.
@@ -55,24 +60,15 @@ type Refs struct {
 	// Streams adds the feeds of items and the times of their delivery, for clients that ask for them: Readrops
 	// fails on anything but the id.
 	Streams bool
-
-	out writer
-	n   int
+	list
 }
 
 // NewRefs begins an answer.
-func NewRefs(w io.Writer) *Refs {
-	return &Refs{out: writer{w: w, b: append(make([]byte, 0, flushAt+256), `{"itemRefs":[`...)}}
-}
+func NewRefs(w io.Writer) *Refs { return &Refs{list: newList(w, []byte(`{"itemRefs":[`))} }
 
 // Add adds an item of a feed, which was delivered at a time in microseconds.
 func (r *Refs) Add(id ID, feed string, micros int64) {
-	b := r.out.b
-	if r.n > 0 {
-		b = append(b, ',')
-	}
-	r.n++
-	b = append(b, `{"id":"`...)
+	b := append(r.begin(), `{"id":"`...)
 	b = strconv.AppendUint(b, uint64(id), 10)
 	if r.Streams {
 		b = append(b, `","directStreamIds":["feed/`...)
@@ -80,42 +76,22 @@ func (r *Refs) Add(id ID, feed string, micros int64) {
 		b = append(b, `"],"timestampUsec":"`...)
 		b = strconv.AppendInt(b, micros, 10)
 	}
-	b = append(b, `"}`...)
-	r.out.b = b
-	if len(b) >= flushAt {
-		r.out.flush()
-	}
+	_, _ = r.out.Write(append(b, `"}`...))
 }
-
-// End ends the answer. It returns the first error of writing. A continuation of 0 means that
-// there are no more items.
-func (r *Refs) End(c ID) error { return r.out.end(c) }
 
 // Items writes the answer of stream/contents and stream/items/contents while it is made.
-type Items struct {
-	out writer
-	n   int
-}
+type Items struct{ list }
 
 // NewItems begins an answer with a [Head] in JSON.
 func NewItems(w io.Writer, head []byte) *Items {
-	return &Items{out: writer{w: w, b: append(bytes.TrimSuffix(head, []byte("}")), `,"items":[`...)}}
+	return &Items{newList(w, bytes.TrimSuffix(head, []byte("}")), []byte(`,"items":[`))}
 }
 
 // Add adds an item, which is in JSON.
 func (i *Items) Add(item []byte) {
-	if i.n > 0 {
-		i.out.b = append(i.out.b, ',')
-	}
-	i.n++
-	if i.out.b = append(i.out.b, item...); len(i.out.b) >= flushAt {
-		i.out.flush()
-	}
+	_, _ = i.out.Write(i.begin())
+	_, _ = i.out.Write(item)
 }
-
-// End ends the answer. It returns the first error of writing. A continuation of 0 means that
-// there are no more items.
-func (i *Items) End(c ID) error { return i.out.end(c) }
 
 // XML writes an answer in the form of output=xml: each value is an element that is named after its
 // type, and has the name of the field as an attribute. The answer is read as JSON from r.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lektordir/lektor/internal/text/markup"
 	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
@@ -536,7 +537,7 @@ func (n *Node) write(b *bytes.Buffer, depth int) {
 func (n *Node) writeStart(b *bytes.Buffer) {
 	b.WriteString("<" + n.Name)
 	for _, a := range n.Attrs {
-		b.WriteString(" " + a.Name + `="` + xmltext.Attr(a.Value) + `"`)
+		b.WriteString(" " + a.Name + `="` + xmltext.Attr(markup.Clean(a.Value)) + `"`)
 	}
 }
 
@@ -545,7 +546,7 @@ func (n *Node) writeInline(b *bytes.Buffer) {
 	case n.Raw != "":
 		b.WriteString(n.Raw)
 	case n.Name == "":
-		b.WriteString(xmltext.Text(n.Text))
+		b.WriteString(xmltext.Text(markup.Clean(n.Text)))
 	case len(n.Children) == 0:
 		n.writeStart(b)
 		b.WriteString("/>")

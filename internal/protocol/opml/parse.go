@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
-	"html"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/lektordir/lektor/internal/text/charset"
+	"github.com/lektordir/lektor/internal/text/scan"
 	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
@@ -18,7 +16,6 @@ const (
 	MaxBytes    = 16 << 20
 	MaxDepth    = 64
 	MaxElements = 200_000
-	maxAttrs    = 256
 )
 
 // NotOPMLError is returned by [Parse] for a document that is not OPML.
@@ -33,9 +30,10 @@ func Parse(data []byte) (*Document, error) {
 	if len(data) > MaxBytes {
 		return nil, &NotOPMLError{fmt.Sprintf("it has more than %d bytes", MaxBytes)}
 	}
-	p := &parser{s: toUTF8(data), names: map[string]bool{}}
 	top := &Node{}
-	if err := p.parse(top); err != nil {
+	r := &reader{Scanner: scan.New(toUTF8(data), func(scan.Defect, int, []byte) {}), names: map[string]bool{},
+		open: []*Node{top}}
+	if err := r.read(); err != nil {
 		return nil, err
 	}
 	d := &Document{}
@@ -65,246 +63,118 @@ func Parse(data []byte) (*Document, error) {
 	return d, nil
 }
 
-// toUTF8 returns the document as valid UTF-8 without control characters.
-func toUTF8(data []byte) string {
+// toUTF8 returns the document as valid UTF-8, without control characters and carriage returns. It closes a
+// tag that the end of the document cuts off.
+func toUTF8(data []byte) []byte {
 	text, _ := charset.Decode(data, "")
-	return string(bytes.Map(xmltext.Writable, text))
+	text = bytes.Map(xmltext.Writable, bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
+	text = bytes.ReplaceAll(text, []byte("\r"), []byte("\n"))
+	if bytes.LastIndexByte(text, '<') > bytes.LastIndexByte(text, '>') {
+		text = append(text, '>')
+	}
+	return text
 }
 
-// parser parses one document into a tree.
-type parser struct {
-	s     string
-	pos   int
+// reader reads the tokens of a document into a tree.
+type reader struct {
+	*scan.Scanner
 	count int
 	names map[string]bool // whether they are valid
 	open  []*Node         // the open elements, the document first
-	text  []byte          // parsed text that is not in the tree yet: a stray less-than sign splits it
+	text  []byte          // text that is not in the tree yet
 }
 
-func (p *parser) rest() string { return p.s[p.pos:] }
+func (r *reader) top() *Node { return r.open[len(r.open)-1] }
 
 // add adds a node to the innermost open element.
-func (p *parser) add(n *Node) {
-	p.flush()
-	parent := p.open[len(p.open)-1]
-	parent.Children = append(parent.Children, n)
+func (r *reader) add(n *Node) {
+	r.flush()
+	r.count++
+	r.top().Children = append(r.top().Children, n)
 }
 
 // flush adds the text so far to the innermost open element.
-func (p *parser) flush() {
-	if text := p.text; len(text) > 0 {
-		p.text = nil
-		p.add(&Node{Text: string(text)})
+func (r *reader) flush() {
+	if len(r.text) > 0 {
+		r.top().Children = append(r.top().Children, &Node{Text: string(r.text)})
+		r.text = r.text[:0]
 	}
 }
 
-func (p *parser) parse(top *Node) error {
-	p.open = []*Node{top}
-	defer p.flush()
-	for p.pos < len(p.s) {
-		if text := p.take("<"); text != "" {
-			p.text = append(p.text, unescape(text)...)
-			continue
-		}
-		rest := p.rest()
-		if !strings.HasPrefix(rest, "</") {
-			p.count++
-		}
-		if p.count > MaxElements {
-			return &NotOPMLError{fmt.Sprintf("it has more than %d elements", MaxElements)}
-		}
-		switch {
-		case strings.HasPrefix(rest, "<!--"):
-			p.comment()
-		case strings.HasPrefix(rest, "<![CDATA["):
-			body, _ := p.until(9, "]]>")
-			p.text = append(p.text, body...)
-		case strings.HasPrefix(rest, "<?"):
-			body, ok := p.until(2, "?>")
-			name, _, _ := strings.Cut(body, " ")
-			if ok && p.validName(name) && !strings.EqualFold(name, "xml") {
-				p.add(&Node{Raw: "<?" + body + "?>"})
+func (r *reader) read() error {
+	defer r.flush()
+	for r.count <= MaxElements {
+		switch tk := r.Next([]byte(r.top().Name)); tk.Kind {
+		case scan.End:
+			return nil
+		case scan.Text:
+			r.text = r.Entities.Decode(r.text, tk.Data)
+		case scan.CDATA:
+			r.text = append(r.text, tk.Data...)
+		case scan.Aside:
+			r.aside(string(tk.Data))
+		case scan.Open:
+			if len(r.open) > MaxDepth && !tk.Self {
+				return &NotOPMLError{fmt.Sprintf("it is nested deeper than %d levels", MaxDepth)}
 			}
-		case strings.HasPrefix(rest, "<!"):
-			p.doctype()
-		case strings.HasPrefix(rest, "</"):
-			p.end()
-		default:
-			if err := p.start(); err != nil {
-				return err
-			}
+			r.start(string(tk.Data), tk.Self)
+		case scan.Close, scan.Cut:
+			r.end(string(tk.Data))
 		}
 	}
-	return nil
+	return &NotOPMLError{fmt.Sprintf("it has more than %d elements", MaxElements)}
 }
 
-// comment parses a comment, and makes it valid XML.
-func (p *parser) comment() {
-	body, ok := p.until(4, "-->")
-	if !ok {
+// aside adds a comment, which it makes valid XML, or a processing instruction.
+func (r *reader) aside(raw string) {
+	if body, ok := strings.CutPrefix(raw, "<!--"); ok {
+		body = strings.TrimSuffix(body, "-->")
+		for strings.Contains(body, "--") {
+			body = strings.ReplaceAll(body, "--", "- -")
+		}
+		raw = "<!--" + strings.TrimSuffix(body, "-") + "-->"
+	} else if name, _, _ := strings.Cut(raw[2:len(raw)-2], " "); !r.validName(name) || strings.EqualFold(name, "xml") {
 		return
 	}
-	for strings.Contains(body, "--") {
-		body = strings.ReplaceAll(body, "--", "- -")
-	}
-	p.add(&Node{Raw: "<!--" + strings.TrimSuffix(body, "-") + "-->"})
+	r.add(&Node{Raw: raw})
 }
 
-// start parses a start tag. A less-than sign that does not begin a tag is text.
-func (p *parser) start() error {
-	n, closed := p.tag()
-	switch {
-	case n == nil:
-		p.text = append(p.text, '<')
-		p.pos++
-		return nil
-	case !closed && len(p.open) > MaxDepth:
-		return &NotOPMLError{fmt.Sprintf("it is nested deeper than %d levels", MaxDepth)}
+// start adds an element, unless its name is not valid.
+func (r *reader) start(name string, self bool) {
+	if !r.validName(name) {
+		return
 	}
-	p.add(n)
-	if !closed {
-		p.open = append(p.open, n)
+	n := &Node{Name: name}
+	for _, a := range r.Attrs {
+		if key := string(a.Key); r.validName(key) && n.attr(key) == nil {
+			n.Attrs = append(n.Attrs, Attr{key, string(r.Entities.DecodeAttr(a.Val))})
+		}
 	}
-	return nil
+	if r.add(n); !self {
+		r.open = append(r.open, n)
+	}
 }
 
-// end parses an end tag, which closes the innermost element with its name.
-func (p *parser) end() {
-	name, _ := p.until(2, ">")
-	name = strings.TrimSpace(name)
-	for i := len(p.open) - 1; i > 0; i-- {
-		if strings.EqualFold(p.open[i].Name, name) {
-			p.flush()
-			p.open = p.open[:i]
+// end closes the innermost element with a name.
+func (r *reader) end(name string) {
+	for i := len(r.open) - 1; i > 0; i-- {
+		if strings.EqualFold(r.open[i].Name, name) {
+			r.flush()
+			r.open = r.open[:i]
 			return
 		}
 	}
 }
 
-// until returns the text from skip bytes ahead to the mark end, and moves behind the mark; without
-// a mark, it returns the rest.
-func (p *parser) until(skip int, end string) (string, bool) {
-	body, _, ok := strings.Cut(p.rest()[skip:], end)
-	p.pos += skip + len(body)
-	if ok {
-		p.pos += len(end)
-	}
-	return body, ok
-}
-
-// doctype skips a declaration, with the internal subset of a DOCTYPE.
-func (p *parser) doctype() {
-	depth := 0
-	for ; p.pos < len(p.s); p.pos++ {
-		switch p.s[p.pos] {
-		case '[':
-			depth++
-		case ']':
-			depth--
-		case '>':
-			if depth <= 0 {
-				p.pos++
-				return
-			}
-		}
-	}
-}
-
-// take returns the text up to the first byte in stop, and moves to that byte.
-func (p *parser) take(stop string) string {
-	n := strings.IndexAny(p.s[p.pos:], stop)
-	if n < 0 {
-		n = len(p.s) - p.pos
-	}
-	p.pos += n
-	return p.s[p.pos-n : p.pos]
-}
-
-// skip skips white space.
-func (p *parser) skip() { p.pos += len(p.rest()) - len(strings.TrimLeft(p.rest(), space)) }
-
-const space = " \t\r\n"
-
-// tag parses a start tag; it returns nil if there is none.
-func (p *parser) tag() (n *Node, closed bool) {
-	begin := p.pos
-	p.pos++
-	n = &Node{Name: p.take(space + "/>=<\"'")}
-	if !p.validName(n.Name) {
-		p.pos = begin
-		return nil, false
-	}
-	for {
-		p.skip()
-		switch rest := p.rest(); {
-		case rest == "", rest[0] == '<': // the end of the tag is missing
-			return n, false
-		case rest[0] == '>':
-			p.pos++
-			return n, false
-		case strings.HasPrefix(rest, "/>"):
-			p.pos += 2
-			return n, true
-		case rest[0] == '/':
-			p.pos++
-			continue
-		}
-		name := p.unquoted("=<")
-		p.skip()
-		value := ""
-		if strings.HasPrefix(p.rest(), "=") {
-			p.pos++
-			p.skip()
-			value = p.value()
-		}
-		if len(n.Attrs) < maxAttrs && p.validName(name) && n.attr(name) == nil {
-			n.Attrs = append(n.Attrs, Attr{name, unescape(value)})
-		}
-	}
-}
-
-// value parses the value of an attribute, with or without quotes.
-func (p *parser) value() string {
-	if quote := p.rest(); quote != "" && (quote[0] == '"' || quote[0] == '\'') {
-		value, _ := p.until(1, quote[:1])
-		return value
-	}
-	return p.unquoted("")
-}
-
-// unquoted returns the text up to white space, the end of the tag, or a byte in stop.
-func (p *parser) unquoted(stop string) string {
-	begin := p.pos
-	p.take(space + ">" + stop)
-	if p.pos > begin && p.s[p.pos-1] == '/' && strings.HasPrefix(p.rest(), ">") {
-		p.pos--
-	}
-	return p.s[begin:p.pos]
-}
-
 // validName reports whether a name is valid in XML, with at most one prefix.
-func (p *parser) validName(name string) bool {
-	valid, known := p.names[name]
+func (r *reader) validName(name string) bool {
+	valid, known := r.names[name]
 	if !known && len(name) <= 200 {
 		token, err := xml.NewDecoder(strings.NewReader("<" + name + "/>")).RawToken()
 		e, _ := token.(xml.StartElement)
 		valid = err == nil && len(e.Attr) == 0 && strings.TrimPrefix(e.Name.Space+":"+e.Name.Local, ":") == name &&
 			strings.Trim(name, ":") == name
-		p.names[name] = valid
+		r.names[name] = valid
 	}
 	return valid
-}
-
-// reference matches a reference with a semicolon. Without one it is text: in a URL, "&copy=1" is a
-// parameter.
-var reference = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`&#?[0-9A-Za-z]{1,38};`) })
-
-func unescape(s string) string {
-	return reference().ReplaceAllStringFunc(s, func(ref string) string {
-		text := html.UnescapeString(ref)
-		if len(text) > 1 && strings.HasSuffix(text, ";") {
-			return ref // unknown, or only its beginning is known
-		}
-		return strings.Map(xmltext.Writable, text)
-	})
 }

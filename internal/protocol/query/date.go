@@ -6,54 +6,60 @@ import (
 	"time"
 )
 
-// date is a date in a query. It is resolved to times by span, for the current time and time zone.
+// date is a date in a query. Its time is a function of the current time, with the time zone.
 type date struct {
-	kind  dateKind
-	parts [5]int    // ago: hours, days, weeks, months, years; calendar: year, month, day
-	t     time.Time // for wallclock and moment
+	span func(now time.Time) span
+	on   func(now time.Time) span // whole days, for on:; nil if the date has a time
 }
 
-type dateKind uint8
+// span is a time from its first moment to the first one after it. Both are equal for a point in time.
+type span struct{ from, to time.Time }
 
-const (
-	ago       dateKind = iota // a duration before now
-	today                     // parts[1] days before today
-	calendar                  // a year, month or day of the calendar
-	wallclock                 // a date and time without a zone
-	moment                    // a point in time
-)
+// point returns the date of a point in time.
+func point(at func(now time.Time) time.Time) date {
+	return date{span: func(now time.Time) span { t := at(now); return span{t, t} }}
+}
 
-// units are the units of a duration, in the order of date.parts.
-const units = "hdwmy"
+// days returns the date of whole days.
+func days(of func(now time.Time) span) date { return date{of, of} }
 
-// layouts are the forms of a date with a time.
-var layouts = map[string]dateKind{
-	time.RFC3339: moment, "2006-01-02T15:04Z07:00": moment, "2006-01-02 15:04:05Z07:00": moment,
-	"2006-01-02T15:04:05": wallclock, "2006-01-02T15:04": wallclock,
-	"2006-01-02 15:04:05": wallclock, "2006-01-02 15:04": wallclock,
+// dayOf returns the day of a time.
+func dayOf(t time.Time) span {
+	y, m, d := t.Date()
+	return span{time.Date(y, m, d, 0, 0, 0, 0, t.Location()), time.Date(y, m, d+1, 0, 0, 0, 0, t.Location())}
+}
+
+// local returns the time with the date and the clock of t in the time zone of now.
+func local(t, now time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, now.Location())
 }
 
 // parseDate parses a duration (2d, 1w3d), a day (today, yesterday, 2026-01-31), a month or year, or a
 // point in time (RFC 3339, with or without seconds and zone).
 func parseDate(s string) (date, bool) {
-	switch strings.ToLower(s) {
+	switch word := strings.ToLower(s); word {
 	case "now":
-		return date{kind: ago}, true
-	case "today":
-		return date{kind: today}, true
-	case "yesterday":
-		return date{kind: today, parts: [5]int{1: 1}}, true
+		return point(func(now time.Time) time.Time { return now }), true
+	case "today", "yesterday":
+		return days(func(now time.Time) span {
+			if word == "yesterday" {
+				now = now.AddDate(0, 0, -1)
+			}
+			return dayOf(now)
+		}), true
 	}
-	for i, layout := range []string{"2006", "2006-01", "2006-01-02"} {
+	for layout, length := range map[string][3]int{"2006": {1}, "2006-01": {0, 1}, "2006-01-02": {0, 0, 1}} {
 		if t, err := time.Parse(layout, s); err == nil {
-			d := date{kind: calendar, parts: [5]int{t.Year(), int(t.Month()), t.Day()}}
-			clear(d.parts[i+1:])
-			return d, true
+			end := t.AddDate(length[0], length[1], length[2])
+			return days(func(now time.Time) span { return span{local(t, now), local(end, now)} }), true
 		}
 	}
-	for layout, kind := range layouts {
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, "2006-01-02 15:04"} {
+		if t, err := time.Parse(layout+"Z07:00", s); err == nil {
+			return point(func(time.Time) time.Time { return t }), true
+		}
 		if t, err := time.Parse(layout, s); err == nil {
-			return date{kind: kind, t: t}, true
+			return point(func(now time.Time) time.Time { return local(t, now) }), true
 		}
 	}
 	return parseAgo(s)
@@ -69,11 +75,17 @@ func IsTime(s string) bool {
 // valid date.
 func Time(s string, now time.Time) (t time.Time, ok bool) {
 	d, ok := parseDate(s)
-	return d.span(now).from, ok
+	if ok {
+		t = d.span(now).from
+	}
+	return t, ok
 }
 
+// units are the units of a duration.
+const units = "hdwmy"
+
 func parseAgo(s string) (date, bool) {
-	d := date{kind: ago}
+	var parts [len(units)]int
 	for rest := s; rest != ""; {
 		end := 0
 		for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
@@ -88,63 +100,17 @@ func parseAgo(s string) (date, bool) {
 		if unit < 0 {
 			return date{}, false
 		}
-		d.parts[unit] += n
-		if d.parts[unit] > 99999 {
+		if parts[unit] += n; parts[unit] > 99999 {
 			return date{}, false
 		}
 		rest = rest[end+1:]
 	}
+	at := func(now time.Time) time.Time {
+		return now.AddDate(-parts[4], -parts[3], -parts[1]-7*parts[2]).Add(-time.Duration(parts[0]) * time.Hour)
+	}
+	d := point(at)
+	if parts[0] == 0 && parts != [len(units)]int{} {
+		d.on = func(now time.Time) span { return dayOf(at(now)) }
+	}
 	return d, s != ""
-}
-
-// days reports whether the date consists of whole days, so that on: can take it.
-func (d date) days() bool {
-	switch d.kind {
-	case today, calendar:
-		return true
-	case ago:
-		return d.parts[0] == 0 && d != date{}
-	}
-	return false
-}
-
-// span is a time from its first moment to the first one after it.
-type span struct{ from, to time.Time }
-
-// span returns the span of a date in the time zone of now. If the date is a point in time, both ends
-// are equal.
-func (d date) span(now time.Time) span {
-	at := func(y, m, day int) time.Time { return time.Date(y, time.Month(m), day, 0, 0, 0, 0, now.Location()) }
-	switch p := d.parts; d.kind {
-	case today:
-		y, m, day := now.Date()
-		return span{at(y, int(m), day-p[1]), at(y, int(m), day-p[1]+1)}
-	case calendar:
-		switch y, m, day := p[0], p[1], p[2]; {
-		case m == 0:
-			return span{at(y, 1, 1), at(y+1, 1, 1)}
-		case day == 0:
-			return span{at(y, m, 1), at(y, m+1, 1)}
-		default:
-			return span{at(y, m, day), at(y, m, day+1)}
-		}
-	case wallclock:
-		y, m, day := d.t.Date()
-		t := time.Date(y, m, day, d.t.Hour(), d.t.Minute(), d.t.Second(), 0, now.Location())
-		return span{t, t}
-	case moment:
-		return span{d.t, d.t}
-	}
-	t := now.AddDate(-d.parts[4], -d.parts[3], -d.parts[1]-7*d.parts[2]).Add(-time.Duration(d.parts[0]) * time.Hour)
-	return span{t, t}
-}
-
-// on returns the whole days of a date. For a duration, it is the day that long ago.
-func (d date) on(now time.Time) span {
-	s := d.span(now)
-	if d.kind == ago {
-		y, m, day := s.from.Date()
-		return date{kind: calendar, parts: [5]int{y, int(m), day}}.span(now)
-	}
-	return s
 }

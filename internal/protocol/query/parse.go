@@ -413,7 +413,7 @@ func (p *parser) check(t *term, at int) error {
 			return p.fail(at, fmt.Sprintf("%s is not a date", t.value),
 				"write 2h, 3d, 2w, 6m (months), 1y, today, yesterday, 2026-01-31, 2026-01, 2026 or 2026-01-31T12:00:00Z")
 		}
-		if t.key == keyOn && !d.days() {
+		if t.key == keyOn && d.on == nil {
 			return p.fail(at, fmt.Sprintf("on: needs a day, a month or a year, not %s", t.value),
 				"for a moment use since: and before:")
 		}

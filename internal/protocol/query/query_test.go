@@ -409,6 +409,9 @@ func same(a, b node) bool {
 		if x.re != nil && y.re != nil && x.re.String() == y.re.String() {
 			x.re, y.re = nil, nil
 		}
+		if x.date.span != nil && y.date.span != nil && x.date.span(now) == y.date.span(now) {
+			x.date, y.date = date{}, date{}
+		}
 		return reflect.DeepEqual(x, y)
 	case negation:
 		b, ok := b.(negation)

@@ -58,7 +58,6 @@ type Catalog struct {
 	rule   stamp.Rule
 	end    context.CancelFunc
 	events *watch.Watcher
-	hosts  *hosts
 
 	mu      sync.Mutex
 	last    *Snapshot
@@ -101,7 +100,7 @@ var places = [3]string{"new", "cur", "src"}
 func Open(dir *lektordir.Dir, o Options) *Catalog {
 	ctx, end := context.WithCancel(context.Background())
 	c := &Catalog{
-		dir: dir, o: o, rule: stamp.Rule{Shared: dir.Shared()}, end: end, hosts: &hosts{}, last: &Snapshot{},
+		dir: dir, o: o, rule: stamp.Rule{Shared: dir.Shared()}, end: end, last: &Snapshot{},
 		known: map[string]*known{}, stale: map[*known]bool{}, unsure: true,
 		events: watch.New(ctx, o.Poll, o.Notice, o.Broken),
 	}
@@ -325,7 +324,7 @@ func (c *Catalog) list() error {
 
 // blank returns a feed without entries, with a number of its own.
 func (c *Catalog) blank(hash string) *Feed {
-	return &Feed{Hash: hash, number: c.numbers.Add(1) - 1, hosts: c.hosts}
+	return &Feed{Hash: hash, number: c.numbers.Add(1) - 1, catalog: c}
 }
 
 // begin begins to read a part of a feed. It looks at stamps only if changes are not reported.
@@ -416,6 +415,9 @@ func (c *Catalog) inTurn(ctx context.Context, at int, part Part) ([]*known, erro
 	return stale, err
 }
 
+// manyGone is how many entries more than half of all that a feed had may be gone before it is numbered anew.
+const manyGone = 1024
+
 // readFeed reads the parts of a feed that may have changed.
 func (c *Catalog) readFeed(ctx context.Context, at int, k *known) error {
 	hash := k.feed.Hash
@@ -432,7 +434,7 @@ func (c *Catalog) readFeed(ctx context.Context, at int, k *known) error {
 			return err
 		}
 		k.feed = k.feed.with(refs)
-		if k.feed.gone > len(k.feed.names)/2+orderBlock {
+		if k.feed.gone > len(k.feed.names)/2+manyGone {
 			blank := c.blank(hash)
 			blank.About = k.feed.About
 			k.feed = blank.with(refs)

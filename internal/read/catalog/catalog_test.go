@@ -548,7 +548,6 @@ func TestChanged(t *testing.T) {
 
 // TestSize: an entry takes at most 60 bytes.
 func TestSize(t *testing.T) {
-	f := &Feed{Hash: "x", hosts: &hosts{}}
 	var s Snapshot
 	const feeds, each = 100, 100
 	total := 0
@@ -558,16 +557,14 @@ func TestSize(t *testing.T) {
 		for i := range each {
 			refs = append(refs, lektordir.Ref{Feed: hash, Unique: testdir.Unique(1700000000+int64(i*feeds+n), i+1)})
 		}
-		f = (&Feed{Hash: hash, number: uint32(n), hosts: f.hosts}).with(refs)
+		f := (&Feed{Hash: hash, number: uint32(n)}).with(refs)
 		s = *s.with([]*Feed{f}, delivered)
 		if len(f.kept) > 0 {
 			t.Fatalf("%v are kept as they are", f.kept)
 		}
 		total += cap(f.names)*int(reflect.TypeFor[name]().Size()) + cap(f.states)*int(reflect.TypeFor[state]().Size())
 	}
-	for _, block := range s.order {
-		total += cap(block) * int(reflect.TypeFor[place]().Size())
-	}
+	total += cap(s.order) * int(reflect.TypeFor[place]().Size())
 	if total > 60*feeds*each {
 		t.Errorf("%d bytes an entry", total/feeds/each)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
@@ -29,12 +30,12 @@ type Feed struct {
 	Flags   Flags
 	newest  int64 // when the last of these was delivered, in microseconds of Unix time; 0 for none
 
-	number uint32 // in a snapshot
-	hosts  *hosts
-	names  []name
-	states []state
-	kept   map[uint32]lektordir.Ref // entries of which names and states are not all, by number
-	gone   int                      // number of entries that are no more
+	number  uint32   // in a snapshot
+	catalog *Catalog // nil for a feed that is not one of a catalogue
+	names   []name
+	states  []state
+	kept    map[uint32]lektordir.Ref // entries of which names and states are not all, by number
+	gone    int                      // number of entries that are no more
 }
 
 // name is the parts of a unique name that lektor-fetch makes. It is zero for another name.
@@ -42,12 +43,13 @@ type name struct {
 	micros   int64 // Unix time
 	identity uint64
 	pid, seq uint32
+	host     unique.Handle[string]
 }
 
 // Flags is a set of the letters A to Z and a to z, as bits.
 type Flags uint64
 
-// state is the flags and the place of an entry, and the number of the host in its name.
+// state is the flags and the place of an entry.
 type state uint64
 
 const (
@@ -55,11 +57,7 @@ const (
 	onlyFlags state = 1<<letters - 1
 	inNew     state = 1 << letters
 	gone      state = inNew << 1 // it is no more
-	odd       state = inNew << 2 // its unique name is of another form
-	whole     state = inNew << 3 // it is in Feed.kept
-	hostShift       = letters + 4
-	hosted    state = (1<<(64-hostShift) - 1) << hostShift
-	mostHosts       = 1 << (64 - hostShift)
+	whole     state = inNew << 2 // it is in Feed.kept
 )
 
 // FlagsOf returns the set of some letters; others are left out.
@@ -96,7 +94,7 @@ var (
 
 // NewFeed returns a feed with some entries, which is not one of a catalogue.
 func NewFeed(hash string, about *subscriptions.About, refs []lektordir.Ref) *Feed {
-	return (&Feed{Hash: hash, About: about, hosts: &hosts{}}).with(refs)
+	return (&Feed{Hash: hash, About: about}).with(refs)
 }
 
 // Entry is an entry in a snapshot.
@@ -119,7 +117,7 @@ func (e Entry) Trashed() bool { return e.Has(trashed) }
 
 // Micros returns when the entry was delivered, in microseconds of Unix time.
 func (e Entry) Micros() int64 {
-	if e.Feed.states[e.place]&odd != 0 {
+	if e.Feed.states[e.place]&whole != 0 {
 		return e.Feed.kept[e.place].Delivered().UnixMicro()
 	}
 	return e.Feed.names[e.place].micros
@@ -130,10 +128,15 @@ func (e Entry) Ref() lektordir.Ref { return e.Feed.ref(int(e.place)) }
 
 // Same reports whether this is the same entry, perhaps of another snapshot.
 func (e Entry) Same(o Entry) bool {
-	if e.Feed == o.Feed || e.Feed.hosts == o.Feed.hosts && e.Feed.number == o.Feed.number {
+	if e.Feed == o.Feed || e.Feed.numbered(o.Feed) {
 		return e.place == o.place
 	}
 	return e.Feed.Hash == o.Feed.Hash && e.ID() == o.ID()
+}
+
+// numbered reports whether entries have the same numbers in another version of the feed.
+func (f *Feed) numbered(o *Feed) bool {
+	return f.catalog != nil && f.catalog == o.catalog && f.number == o.number
 }
 
 // ID is a hash of the feed and the unique name of an entry, which stay the same when its flags change. It is
@@ -144,16 +147,17 @@ var idSeed = sync.OnceValue(maphash.MakeSeed)
 
 // IDOf returns the ID of an entry by its names.
 func IDOf(r lektordir.Ref) ID {
-	if n, host, ok := parse(r.Unique); ok {
-		return idOf(r.Feed, n, host)
+	if n, ok := parse(r.Unique); ok {
+		return idOf(r.Feed, n, n.host.Value())
 	}
 	return idOf(r.Feed, name{}, r.Unique)
 }
 
 // ID returns the ID of the entry.
 func (e Entry) ID() ID {
-	if s := e.Feed.states[e.place]; s&odd == 0 {
-		return idOf(e.Feed.Hash, e.Feed.names[e.place], e.Feed.hosts.name(s))
+	if e.Feed.states[e.place]&whole == 0 {
+		n := e.Feed.names[e.place]
+		return idOf(e.Feed.Hash, n, n.host.Value())
 	}
 	return IDOf(e.Ref())
 }
@@ -193,8 +197,8 @@ func (f *Feed) All() iter.Seq[Entry] {
 }
 
 // Find returns the entry with a unique name.
-func (f *Feed) Find(unique string) (Entry, bool) {
-	k := f.pack(unique)
+func (f *Feed) Find(name string) (Entry, bool) {
+	k := keyOf(name)
 	for i, s := range f.states {
 		if s&gone == 0 && f.keyOf(i) == k {
 			return Entry{f, uint32(i)}, true
@@ -223,7 +227,7 @@ func (f *Feed) Came(earlier *Feed) []lektordir.Ref {
 		earlier = &Feed{Hash: f.Hash}
 	}
 	had := map[string]bool{}
-	same := f.number == earlier.number && f.hosts == earlier.hosts
+	same := f.numbered(earlier)
 	if !same { // it was numbered anew
 		for i := range earlier.names {
 			had[earlier.ref(i).Unique] = true
@@ -245,12 +249,12 @@ func (f *Feed) ref(i int) lektordir.Ref {
 		return f.kept[uint32(i)]
 	}
 	var b [longest]byte
-	return s.ref(f.Hash, string(f.names[i].append(b[:0], f.hosts.name(s))))
+	return s.ref(f.Hash, string(f.names[i].append(b[:0])))
 }
 
 // ref returns the names of an entry, unless these are whole.
-func (s state) ref(feed, unique string) lektordir.Ref {
-	r := lektordir.Ref{Feed: feed, Unique: unique, Place: lektordir.New}
+func (s state) ref(feed, name string) lektordir.Ref {
+	r := lektordir.Ref{Feed: feed, Unique: name, Place: lektordir.New}
 	if s&inNew == 0 {
 		r.Place, r.Info = lektordir.Cur, "2,"+Flags(s&onlyFlags).String()
 	}
@@ -261,87 +265,53 @@ func (s state) ref(feed, unique string) lektordir.Ref {
 const longest = 96
 
 // append appends the unique name to b.
-func (n name) append(b []byte, host string) []byte {
+func (n name) append(b []byte) []byte {
 	var id [16]byte
 	for i := range id {
 		id[i] = "0123456789abcdef"[n.identity>>(60-4*i)&15]
 	}
-	return entryname.AppendUnique(b, time.UnixMicro(n.micros), int(n.pid), int64(n.seq), string(id[:]), host)
-}
-
-// hosts are the names of hosts in the names of entries.
-type hosts struct {
-	mu    sync.RWMutex
-	names []string
-}
-
-func (h *hosts) name(s state) string {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	return h.names[s>>hostShift]
-}
-
-// number returns the number of a host; ok is false if there are too many.
-func (h *hosts) number(host string) (n int, ok bool) {
-	h.mu.RLock()
-	n = slices.Index(h.names, host)
-	h.mu.RUnlock()
-	if n >= 0 {
-		return n, true
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if n = slices.Index(h.names, host); n >= 0 {
-		return n, true
-	}
-	if len(h.names) == mostHosts {
-		return 0, false
-	}
-	h.names = append(h.names, strings.Clone(host))
-	return len(h.names) - 1, true
+	return entryname.AppendUnique(b, time.UnixMicro(n.micros), int(n.pid), int64(n.seq), string(id[:]),
+		n.host.Value())
 }
 
 // key identifies an entry of a feed by its unique name.
 type key struct {
 	name
-	host state
-	odd  string // a name of another form
+	odd string // a name of another form
 }
 
 // parse returns the parts of a unique name; ok is false if lektor-fetch does not make such a name.
-func parse(unique string) (n name, host string, ok bool) {
-	p, ok := entryname.Split(unique)
+func parse(text string) (n name, ok bool) {
+	p, ok := entryname.Split(text)
 	if !ok {
-		return name{}, "", false
+		return name{}, false
 	}
-	secs, _ := strconv.ParseUint(unique[:strings.IndexByte(unique, '.')], 10, 64)
-	n = name{micros: int64(secs)*1e6 + p.Micros, pid: uint32(p.PID), seq: uint32(p.Seq)}
+	secs, _ := strconv.ParseUint(text[:strings.IndexByte(text, '.')], 10, 64)
+	n = name{micros: int64(secs)*1e6 + p.Micros, pid: uint32(p.PID), seq: uint32(p.Seq), host: unique.Make(p.Host)}
 	n.identity, _ = strconv.ParseUint(p.Identity, 16, 64)
 	var b [longest]byte
-	return n, p.Host, string(n.append(b[:0], p.Host)) == unique
+	return n, string(n.append(b[:0])) == text
 }
 
-// pack returns the key of a unique name.
-func (f *Feed) pack(unique string) key {
-	if n, name, ok := parse(unique); ok {
-		if host, ok := f.hosts.number(name); ok {
-			return key{name: n, host: state(host)}
-		}
+// keyOf returns the key of a unique name.
+func keyOf(text string) key {
+	if n, ok := parse(text); ok {
+		return key{name: n}
 	}
-	return key{odd: unique}
+	return key{odd: text}
 }
 
 func (f *Feed) keyOf(i int) key {
-	if f.states[i]&odd != 0 {
-		return key{odd: f.kept[uint32(i)].Unique}
+	if f.states[i]&whole != 0 {
+		return keyOf(f.kept[uint32(i)].Unique)
 	}
-	return key{name: f.names[i], host: f.states[i] >> hostShift}
+	return key{name: f.names[i]}
 }
 
 // with returns the feed with the entries that it has now. It shares with f all that did not change: a mark
 // changes the states alone, and entries that have come are appended.
 func (f *Feed) with(refs []lektordir.Ref) *Feed {
-	next := &Feed{Hash: f.Hash, About: f.About, number: f.number, hosts: f.hosts, names: f.names,
+	next := &Feed{Hash: f.Hash, About: f.About, number: f.number, catalog: f.catalog, names: f.names,
 		kept: maps.Clone(f.kept)}
 	known := make(map[key]int, len(f.names))
 	next.states = make([]state, len(f.names), max(len(f.names), len(refs)))
@@ -353,20 +323,17 @@ func (f *Feed) with(refs []lektordir.Ref) *Feed {
 		next.names = make([]name, 0, len(refs))
 	}
 	for _, r := range refs {
-		k := f.pack(r.Unique)
+		k := keyOf(r.Unique)
 		i, ok := known[k]
 		if !ok {
 			i = len(next.names)
 			next.names, next.states = append(next.names, k.name), append(next.states, 0)
 		}
-		s := k.host<<hostShift | state(FlagsOf(r.Flags()))
+		s := state(FlagsOf(r.Flags()))
 		if r.Place == lektordir.New {
 			s |= inNew
 		}
-		if k.odd != "" {
-			s |= odd
-		}
-		if next.states[i] = s; s&odd != 0 || s.ref(f.Hash, r.Unique) != r {
+		if next.states[i] = s; k.odd != "" || s.ref(f.Hash, r.Unique) != r {
 			next.states[i] |= whole
 			if next.kept == nil {
 				next.kept = map[uint32]lektordir.Ref{}

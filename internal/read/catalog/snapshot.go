@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/lektordir/lektor/lektordir"
@@ -21,10 +20,8 @@ type Snapshot struct {
 	order    order   // all entries of these feeds
 }
 
-// order is places by rising keys, in blocks of about orderBlock.
-type order [][]place
-
-const orderBlock = 1024
+// order is places by rising keys.
+type order []place
 
 // place is where an entry is: its key, which no other has, and the numbers of its feed and of itself.
 type place struct {
@@ -68,34 +65,30 @@ func (s *Snapshot) entry(p place) (Entry, bool) {
 
 // Find returns the entry with a key.
 func (s *Snapshot) Find(key uint64) (Entry, bool) {
-	if b, i := s.order.search(key); b < len(s.order) && s.order[b][i].key == key {
-		return s.entry(s.order[b][i])
+	if i, ok := s.order.search(key); ok {
+		return s.entry(s.order[i])
 	}
 	return Entry{}, false
 }
 
-// search returns the block and the index of the first place with a key or a greater one; the block
-// is len(o) if there is none.
-func (o order) search(key uint64) (block, i int) {
-	block = sort.Search(len(o), func(b int) bool { return o[b][len(o[b])-1].key >= key })
-	if block < len(o) {
-		i = sort.Search(len(o[block]), func(i int) bool { return o[block][i].key >= key })
-	}
-	return block, i
+// search returns the index of the first place with a key or a greater one, and whether it has the key.
+func (o order) search(key uint64) (i int, ok bool) {
+	return slices.BinarySearchFunc(o, key, func(p place, key uint64) int { return cmp.Compare(p.key, key) })
+}
+
+// between returns the places with keys from a first one on, less than another.
+func (o order) between(from, before uint64) order {
+	begin, _ := o.search(from)
+	end, _ := o.search(before)
+	return o[begin:max(begin, end)]
 }
 
 // Rising yields the entries with keys from a first one on, less than another, with their keys.
 func (s *Snapshot) Rising(from, before uint64) iter.Seq2[uint64, Entry] {
 	return func(yield func(uint64, Entry) bool) {
-		b, i := s.order.search(from)
-		for ; b < len(s.order); b, i = b+1, 0 {
-			for _, p := range s.order[b][i:] {
-				if p.key >= before {
-					return
-				}
-				if e, ok := s.entry(p); ok && !yield(p.key, e) {
-					return
-				}
+		for _, p := range s.order.between(from, before) {
+			if e, ok := s.entry(p); ok && !yield(p.key, e) {
+				return
 			}
 		}
 	}
@@ -104,19 +97,9 @@ func (s *Snapshot) Rising(from, before uint64) iter.Seq2[uint64, Entry] {
 // Falling is like Rising, but yields the last entry first.
 func (s *Snapshot) Falling(from, before uint64) iter.Seq2[uint64, Entry] {
 	return func(yield func(uint64, Entry) bool) {
-		last, i := s.order.search(before)
-		for b := min(last, len(s.order)-1); b >= 0; b-- {
-			block := s.order[b]
-			if b == last {
-				block = block[:i]
-			}
-			for _, p := range slices.Backward(block) {
-				if p.key < from {
-					return
-				}
-				if e, ok := s.entry(p); ok && !yield(p.key, e) {
-					return
-				}
+		for _, p := range slices.Backward(s.order.between(from, before)) {
+			if e, ok := s.entry(p); ok && !yield(p.key, e) {
+				return
 			}
 		}
 	}
@@ -189,7 +172,8 @@ func (s *Snapshot) with(feeds []*Feed, key func(lektordir.Ref) uint64) *Snapshot
 	}
 	if gone {
 		next.Feeds = slices.DeleteFunc(next.Feeds, func(f *Feed) bool { return f.number == noNumber })
-		next.order = next.order.without(func(p place) bool { return next.numbered[p.feed] == nil })
+		next.order = slices.DeleteFunc(slices.Clone(next.order),
+			func(p place) bool { return next.numbered[p.feed] == nil })
 	}
 	next.order = next.order.add(come, func(a, b place) int {
 		x, y := next.numbered[a.feed], next.numbered[b.feed]
@@ -199,23 +183,8 @@ func (s *Snapshot) with(feeds []*Feed, key func(lektordir.Ref) uint64) *Snapshot
 	return next
 }
 
-// without returns the order without some places.
-func (o order) without(gone func(place) bool) order {
-	var left order
-	for _, block := range o {
-		if slices.ContainsFunc(block, gone) {
-			block = slices.DeleteFunc(slices.Clone(block), gone)
-		}
-		if len(block) > 0 {
-			left = append(left, block)
-		}
-	}
-	return left
-}
-
-// add returns the order with more places. Blocks without a new place are shared. If several places have one
-// key, the first keeps it, which is that of o or the first in more. Each of the others gets the next key that
-// is no other's.
+// add returns the order with more places. If several places have one key, the first keeps it, which is that of o or
+// the first in more. Each of the others gets the next key that is no other's.
 func (o order) add(more []place, less func(a, b place) int) order {
 	slices.SortFunc(more, func(a, b place) int {
 		if a.key != b.key {
@@ -243,8 +212,8 @@ func (o order) add(more []place, less func(a, b place) int) order {
 }
 
 func (o order) has(key uint64) bool {
-	b, i := o.search(key)
-	return b < len(o) && o[b][i].key == key
+	_, ok := o.search(key)
+	return ok
 }
 
 // merge returns the order with places whose keys it does not have, sorted.
@@ -252,32 +221,10 @@ func (o order) merge(more []place) order {
 	if len(more) == 0 {
 		return o
 	}
-	merged := make(order, 0, len(o)+1+len(more)/orderBlock)
-	for b := range max(1, len(o)) {
-		var block []place
-		end := len(more)
-		if b < len(o) {
-			block = o[b]
-		}
-		if b+1 < len(o) {
-			end = sort.Search(len(more), func(i int) bool { return more[i].key > o[b+1][0].key })
-		}
-		if end == 0 {
-			merged = append(merged, block)
-			continue
-		}
-		all := make([]place, 0, len(block)+end)
-		for _, p := range more[:end] {
-			n := sort.Search(len(block), func(i int) bool { return block[i].key > p.key })
-			all = append(append(all, block[:n]...), p)
-			block = block[n:]
-		}
-		all, more = append(all, block...), more[end:]
-		for len(all) > 2*orderBlock {
-			merged = append(merged, slices.Clone(all[:orderBlock]))
-			all = all[orderBlock:]
-		}
-		merged = append(merged, slices.Clip(all))
+	merged := make(order, 0, len(o)+len(more))
+	for _, p := range more {
+		i, _ := o.search(p.key)
+		merged, o = append(append(merged, o[:i]...), p), o[i:]
 	}
-	return merged
+	return append(merged, o...)
 }

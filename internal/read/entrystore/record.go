@@ -137,10 +137,7 @@ func (s *Store) Where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	defer s.moved.Unlock()
 	listing := s.places[ref.Feed]
 	now, found := listing.of[ref.Unique]
-	if found && now != ref {
-		return now, true
-	}
-	if found || time.Since(listing.listed) >= listingAge {
+	if now == ref || !found && time.Since(listing.listed) >= listingAge {
 		listing = places{listed: time.Now(), of: map[string]lektordir.Ref{}}
 		// Malformed names were reported when the entries were selected.
 		refs, _ := s.Dir.List(context.Background(), lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true,
@@ -148,13 +145,11 @@ func (s *Store) Where(ref lektordir.Ref) (lektordir.Ref, bool) {
 		for _, r := range refs {
 			listing.of[r.Unique] = r
 		}
-		if s.places == nil {
-			s.places = map[string]places{}
-		}
 		s.places[ref.Feed] = listing
-		if now, found = listing.of[ref.Unique]; found {
-			return now, true
-		}
+		now, found = listing.of[ref.Unique]
+	}
+	if found {
+		return now, true
 	}
 	// A listing may lack an entry that was renamed meanwhile.
 	return s.renamed(ref)

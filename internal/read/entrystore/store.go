@@ -88,7 +88,7 @@ func Open(path string, now func() time.Time, s *cmdline.Streams) (*Store, error)
 
 // New returns the store of an open lektor-dir. now is [Store].Now.
 func New(dir *lektordir.Dir, now time.Time, s *cmdline.Streams) *Store {
-	return &Store{Dir: dir, S: s, Now: now, malformed: cmdline.Warnings{
+	return &Store{Dir: dir, S: s, Now: now, places: map[string]places{}, malformed: cmdline.Warnings{
 		Report: s.Report, More: ", and so are others like it (see lektor-fetch check)",
 	}}
 }

@@ -76,25 +76,18 @@ const (
 	listedBoth             // withdrawn and odd
 )
 
-// cacheDir returns $XDG_CACHE_HOME/lektor, "" if no cache directory is known.
-func cacheDir() string {
-	if base := cmdline.BaseDir("XDG_CACHE_HOME", ".cache"); base != "" {
-		return filepath.Join(base, "lektor")
-	}
-	return ""
-}
-
 // filePath returns the path of the index of a lektor-dir. The file name depends on the machine's
 // name and on the path of the lektor-dir without links.
 func filePath(d *lektordir.Dir, o Options) string {
 	if o.Cache == "" {
-		o.Cache = cacheDir()
+		base := cmdline.BaseDir("XDG_CACHE_HOME", ".cache")
+		if base == "" {
+			return ""
+		}
+		o.Cache = filepath.Join(base, "lektor")
 	}
 	if o.Host == "" {
 		o.Host, _ = os.Hostname()
-	}
-	if o.Cache == "" {
-		return ""
 	}
 	path := d.Path()
 	if direct, err := filepath.EvalSymlinks(path); err == nil {

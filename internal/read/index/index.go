@@ -150,7 +150,8 @@ func (x *Index) Look(ctx context.Context) (entrystore.View, error) {
 	}
 	s, err := x.open()
 	if err == nil {
-		err = s.refresh(ctx, time.Now().Add(s.budget()), false, nil)
+		budget := cmp.Or(x.o.Budget, max(defaultBudget, time.Duration(s.nextID())*budgetEach))
+		err = s.refresh(ctx, time.Now().Add(budget), false, nil)
 	}
 	if err == nil {
 		return &View{x: x, s: s, lookups: map[string]*lookup{}, size: s.nextID(), known: map[int64]*lektordir.Feed{}},
@@ -164,14 +165,6 @@ func (x *Index) Look(ctx context.Context) (entrystore.View, error) {
 	}
 	x.Failed(err)
 	return nil, nil
-}
-
-// budget is how long a query may spend on bringing the file up to date.
-func (s *session) budget() time.Duration {
-	if s.x.o.Budget != 0 {
-		return s.x.o.Budget
-	}
-	return max(defaultBudget, time.Duration(s.nextID())*budgetEach)
 }
 
 // Missed begins an index, which the next queries fill, if there is none and the directory that was
@@ -200,12 +193,8 @@ func (x *Index) Failed(err error) {
 	} else if failed != nil {
 		then = "the directory was read"
 	}
-	x.tell("the index %s cannot be used (%v): %s", x.path, err, then)
-}
-
-func (x *Index) tell(format string, a ...any) {
 	if x.o.Warn != nil {
-		x.warn.Do(func() { x.o.Warn(format, a...) })
+		x.warn.Do(func() { x.o.Warn("the index %s cannot be used (%v): %s", x.path, err, then) })
 	}
 }
 

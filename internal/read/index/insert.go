@@ -90,7 +90,7 @@ func values(r lektordir.Ref, d *doc) []any {
 	}
 	return []any{
 		infoOf(r), unread, marked, date, nsec, dated, []byte(d.entry.Title), []byte(d.entry.Author), typ,
-		nullable(d.more()), d.link, entrystore.First(r, d.entry.Replaces),
+		d.more(), d.link, entrystore.First(r, d.entry.Replaces),
 	}
 }
 
@@ -131,14 +131,6 @@ func (n *inserter) finish() {
 }
 
 const htmlType = "text/html"
-
-// nullable returns NULL for an empty value.
-func nullable(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return b
-}
 
 // infoOf is the info of an entry as the table has it.
 func infoOf(r lektordir.Ref) any {

@@ -56,7 +56,7 @@ type extras struct {
 }
 
 // more returns the extras as JSON, nil if there are none.
-func (d *doc) more() []byte {
+func (d *doc) more() any {
 	e := &d.entry
 	b, err := json.Marshal(extras{e.Categories, e.Enclosures, e.Replaces, e.InReplyTo, e.Duration, e.Episode, e.Season,
 		e.Elements})

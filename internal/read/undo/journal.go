@@ -3,11 +3,11 @@
 package undo
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"slices"
 	"strconv"
@@ -103,11 +103,11 @@ func (j *journal) warn() {
 // note appends a line for a rename. It returns the size of the log before the line, and whether
 // the line was written.
 func (j *journal) note(from, to string) (before int64, written bool) {
-	line := from + "\t" + to + "\n"
+	line, ok := moveLine(from, to)
 	switch {
 	case j.failed != nil:
 		return 0, false
-	case strings.Count(line, "\t") != 1 || strings.Count(line, "\n") != 1:
+	case !ok:
 		j.store.S.Report.Warn("undo cannot take back %s: its name has a tab or a newline", from)
 		return 0, false
 	case len(j.ahead) > 0 && j.ahead[0] == line:
@@ -117,6 +117,12 @@ func (j *journal) note(from, to string) (before int64, written bool) {
 		return before, true
 	}
 	return j.append(line, 1)
+}
+
+// moveLine returns the line of a rename, and whether it can be read.
+func moveLine(from, to string) (line string, ok bool) {
+	line = from + "\t" + to + "\n"
+	return line, strings.Count(line, "\t") == 1 && strings.Count(line, "\n") == 1
 }
 
 // append appends lines of n changes. It returns the size of the log before, and whether they were written.
@@ -140,7 +146,7 @@ func (j *journal) append(lines string, n int) (before int64, written bool) {
 func (j *journal) settings(changes []subscriptions.Change) {
 	c := Contents{Changes: changes}
 	if _, written := j.append(c.Lines(), len(changes)); written {
-		j.failed = j.log.Sync()
+		j.failed = errors.Join(j.log.Sync(), atomicfile.SyncDir(j.store.Dir.Join(Dir)))
 	}
 	j.warn()
 }
@@ -152,7 +158,7 @@ func settingLine(c subscriptions.Change) string {
 
 // announce writes lines before their renames, a chunk of them. It is for speed only: a line that is not
 // written is left to note.
-func (j *journal) announce(lines iter.Seq[string]) {
+func (j *journal) announce(refs []lektordir.Ref, set, unset string) {
 	if j == nil || len(j.ahead) > 0 || j.failed != nil || j.log == nil {
 		return // the first rename creates the journal
 	}
@@ -161,8 +167,10 @@ func (j *journal) announce(lines iter.Seq[string]) {
 		return
 	}
 	var ahead []string
-	for line := range lines {
-		if strings.Count(line, "\t") != 1 || strings.Count(line, "\n") != 1 {
+	for _, ref := range refs {
+		to, err := ref.WithFlags(set, unset)
+		line, ok := moveLine(ref.Path(), to.Path())
+		if err != nil || to == ref || !ok {
 			continue // note refuses it
 		}
 		if ahead = append(ahead, line); len(ahead) == j.chunk {
@@ -193,12 +201,7 @@ func (j *journal) close() {
 	if j.moves == 0 {
 		_ = j.log.Remove()
 	}
-	if j.chain == nil {
-		_ = j.log.Close()
-		return
-	}
-	j.chain.moves = j.moves
-	j.log.Unlock()
+	_ = j.log.Close()
 }
 
 // begin creates the journal if it does not exist yet, and removes the journals of older commands.
@@ -223,9 +226,7 @@ func (j *journal) begin() error {
 	for _, r := range records {
 		number = max(number, r.Number)
 	}
-	if c := j.chain; c.has(number, j.client, j.store.Now) && c.log.Size() <= j.max/2 && c.log.Lock() == nil {
-		j.log, j.moves = c.log, c.moves
-		j.span = Span{Number: number, From: c.log.Size()}
+	if j.chain != nil && j.chain.number == number && j.resume(j.chain) {
 		return nil
 	}
 	for range journalTries {
@@ -238,15 +239,15 @@ func (j *journal) begin() error {
 		if err != nil {
 			return err
 		}
-		if err := log.Append([]byte(j.command + "\t" + j.store.Now.UTC().Format(time.RFC3339) + "\n")); err != nil {
+		head := j.command + "\t" + j.store.Now.UTC().Format(time.RFC3339) + "\n"
+		if err := log.Append([]byte(head)); err != nil {
 			_ = log.Remove()
 			_ = log.Close()
 			return err
 		}
 		j.log, j.span = log, Span{Number: number, From: log.Size()}
 		if j.chain != nil {
-			j.chain.Close()
-			*j.chain = Chain{log: log, number: number, client: j.client, began: j.store.Now}
+			*j.chain = Chain{number: number, head: head, client: j.client, began: j.store.Now}
 		}
 		for _, r := range records[min(MaxCommands-1, len(records)):] {
 			_ = os.Remove(r.Path)
@@ -256,37 +257,44 @@ func (j *journal) begin() error {
 	return fmt.Errorf("%s: cannot create a file: other commands took each free number first", dir)
 }
 
+// resume continues the journal of a chain, and reports whether it may.
+func (j *journal) resume(c *Chain) bool {
+	if c.client != j.client || j.store.Now.Sub(c.began) >= maxChain {
+		return false
+	}
+	log, data, err := filelog.Open(journalPath(j.store.Dir, c.number), filelog.Options{Lock: true, Max: j.max / 2})
+	if err != nil {
+		return false
+	}
+	if strings.HasPrefix(string(data), c.head) {
+		j.log, j.moves = log, bytes.Count(data, []byte("\n"))-1
+		j.span = Span{Number: c.number, From: log.Size()}
+		return true
+	}
+	// It was taken back, and this or another command has made it anew.
+	if len(data) == 0 {
+		_ = log.Remove()
+	}
+	_ = log.Close()
+	return false
+}
+
 // journalPath returns the path of a journal of this user.
 func journalPath(d *lektordir.Dir, number int64) string {
 	return d.Join(Dir, strconv.Itoa(os.Getuid())+"."+strconv.FormatInt(number, 10))
 }
 
 // Chain is the journal that several movers of one client write, one after the other, as for the requests of
-// a client of lektor-serve. The zero value has none yet. The journal stays open, so that it need not be read
-// again, and is locked only by a mover. The caller must call Close.
+// a client of lektor-serve. The zero value has none yet.
 type Chain struct {
-	log    *filelog.Log
 	number int64
-	moves  int
+	head   string // first line
 	client string
 	began  time.Time
 }
 
-// Close closes the journal.
-func (c *Chain) Close() {
-	if c.log != nil {
-		_ = c.log.Close()
-	}
-}
-
 // maxChain is the time for which a journal is continued.
 const maxChain = 10 * time.Minute
-
-// has reports whether the journal with a number, the newest, is that of the chain and its client, who may
-// continue it.
-func (c *Chain) has(newest int64, client string, now time.Time) bool {
-	return c != nil && c.log != nil && c.number == newest && c.client == client && now.Sub(c.began) < maxChain
-}
 
 // Record is the journal file of an earlier command.
 type Record struct {

@@ -134,14 +134,7 @@ func (m *Mover) SetFlags(ref lektordir.Ref, set, unset string) (to lektordir.Ref
 // Announce writes the lines of the first of many calls of SetFlags to the journal, if those that it
 // wrote before are used up. It is called before each of them.
 func (m *Mover) Announce(refs []lektordir.Ref, set, unset string) {
-	m.journal.announce(func(yield func(string) bool) {
-		for _, ref := range refs {
-			to, err := ref.WithFlags(set, unset)
-			if err == nil && to != ref && !yield(ref.Path()+"\t"+to.Path()+"\n") {
-				return
-			}
-		}
-	})
+	m.journal.announce(refs, set, unset)
 }
 
 // Settings records changes of the settings of feeds, before they are made.

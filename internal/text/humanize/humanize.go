@@ -5,8 +5,10 @@ package humanize
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -53,40 +55,29 @@ func Cut(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-var units = map[string]time.Duration{"w": 7 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour, "m": time.Minute,
-	"s": time.Second}
+// interval matches an interval, and part a number in it with its unit.
+var interval, part = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(?:[0-9]{1,9}|(?:[0-9]{1,9}[wdhms])+)\s*$`)
+}), sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([0-9]+)([wdhms]?)`) })
+
+// seconds are those of a unit.
+var seconds = map[string]int64{"": 1, "s": 1, "m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
 
 // ParseInterval parses a time between fetches: a number of seconds, or numbers with units (w, d,
 // h, m, s), as in "1d12h" or "90m". The minimum is a second, the maximum ten years.
 func ParseInterval(v string) (time.Duration, error) {
-	bad := fmt.Errorf("%q is not an interval such as 30m, 2h or 1d", termsafe.Brief(v))
-	rest := strings.TrimSpace(v)
-	const most = 10 * 365 * 24 * time.Hour
-	total := time.Duration(0)
-	for first := true; rest != "" || first; first = false {
-		n := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
-		if n == 0 || n > 9 {
-			return 0, bad
-		}
-		count, _ := strconv.Atoi(rest[:n])
-		unit := time.Second
-		if rest = rest[n:]; rest != "" || !first {
-			if unit = units[rest[:min(1, len(rest))]]; unit == 0 {
-				return 0, bad
-			}
-			rest = rest[1:]
-		}
-		if time.Duration(count) > most/unit {
-			return 0, bad
-		}
-		if total += time.Duration(count) * unit; total > most {
-			return 0, bad
+	const most = 10 * 365 * 24 * 3600
+	total := int64(0)
+	if interval().MatchString(v) {
+		for _, m := range part().FindAllStringSubmatch(v, -1) {
+			n, _ := strconv.ParseInt(m[1], 10, 64)
+			total += min(n*seconds[m[2]], most+1)
 		}
 	}
-	if total < time.Second {
-		return 0, bad
+	if total < 1 || total > most {
+		return 0, fmt.Errorf("%q is not an interval such as 30m, 2h or 1d", termsafe.Brief(v))
 	}
-	return total, nil
+	return time.Duration(total) * time.Second, nil
 }
 
 // ShortDuration formats d without the zero parts of String ("1h0m0s").

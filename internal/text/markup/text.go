@@ -16,27 +16,20 @@ const (
 // Clean makes s a string as feedconv documents it: line ends become newlines, other control
 // characters are dropped.
 func Clean(s string) string {
-	i := 0
-	for i < len(s) && (s[i] >= 0x20 || s[i] == '\n' || s[i] == '\t') {
-		i++
-	}
-	if i == len(s) {
+	control := func(r rune) bool { return r < 0x20 && r != '\n' && r != '\t' }
+	if !strings.ContainsFunc(s, control) {
 		return s
 	}
-	out := make([]byte, i, len(s))
-	copy(out, s)
-	for ; i < len(s); i++ {
-		switch c := s[i]; {
-		case c >= 0x20 || c == '\n' || c == '\t':
-			out = append(out, c)
-		case c == '\r':
-			if i+1 == len(s) || s[i+1] != '\n' {
-				out = append(out, '\n')
-			}
+	s = lineEnds.Replace(s)
+	return strings.Map(func(r rune) rune {
+		if control(r) {
+			return -1
 		}
-	}
-	return string(out)
+		return r
+	}, s)
 }
+
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // CleanLine is Clean for strings of one line: identifiers, URLs, dates.
 func CleanLine(s string) string {

@@ -83,8 +83,11 @@ func (c *visit) entry() error {
 	d := entryData{scope: s, Key: key, Title: r.Title(), Read: !e.Unread(), Star: e.Has(starred()),
 		MarkRead: !c.o.KeepUnread && e.Unread(),
 		Feed:     link{scope{In: "unread", Feed: e.Feed.Hash}.URL(), server.Title(e.Feed)},
-		About:    c.about(r), Body: c.body(s, e, r), Also: c.also(s, r),
+		About:    c.about(r), Body: c.body(s, e, r),
 		Back: s.url("entry", "id", key), List: s.URL() + "#e" + key}
+	for _, e := range c.v.Elsewhere(r) {
+		d.Also = append(d.Also, link{s.url("entry", "id", showKey(e.Key)), server.Title(e.Feed)})
+	}
 	if d.Previous, d.Next, err = c.neighbours(s, e.Key); err != nil {
 		return err
 	}
@@ -176,14 +179,6 @@ func readingTime(text string) int {
 		}
 	}
 	return (words + ideographs/2 + wordsPerMinute - 1) / wordsPerMinute
-}
-
-// also returns the entries of other feeds that have the same link.
-func (c *visit) also(s scope, r *entrystore.Record) (list []link) {
-	for _, e := range c.v.Elsewhere(r) {
-		list = append(list, link{s.url("entry", "id", showKey(e.Key)), server.Title(e.Feed)})
-	}
-	return list
 }
 
 // neighbours returns the URLs of the previous and the next entry of a list, "" for none.

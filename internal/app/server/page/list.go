@@ -297,7 +297,7 @@ func (c *visit) list() error {
 			d.Saved = append(d.Saved, q.Name)
 		}
 	}
-	return c.show(http.StatusOK, "list", frame{Title: d.title(), In: s.In, Main: d})
+	return c.show(http.StatusOK, "list", frame{Title: d.Heading(), In: s.In, Main: d})
 }
 
 // SavedURL returns the URL of the search of a saved query.
@@ -305,16 +305,13 @@ func (d listData) SavedURL(name string) string {
 	return scope{In: "search", Q: query.SavedTerm(name)}.URL()
 }
 
-// title returns the title of a list.
-func (d *listData) title() string {
+// Heading returns the heading of a list, which is the title of the page, too.
+func (d listData) Heading() string {
 	if d.Name != "" {
 		return d.Name
 	}
 	return map[string]string{"unread": "Unread", "all": "All entries", "starred": "Starred", "search": "Search"}[d.In]
 }
-
-// Heading returns the heading of a list.
-func (d listData) Heading() string { return d.title() }
 
 // name sets the name of the feed or folder of a list.
 func (d *listData) name(c *visit) {
@@ -436,6 +433,3 @@ func (c *visit) site() error {
 	c.fail(http.StatusNotFound, "The entry is gone, or has no page.")
 	return nil
 }
-
-// feedsOf returns the feeds of a list.
-func (c *visit) feedsOf(s scope) []*catalog.Feed { return c.v.FeedsIn(s.stream()) }

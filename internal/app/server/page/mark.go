@@ -189,7 +189,7 @@ func (c *visit) span(s scope, what string, ticked []greader.ID) (list []server.E
 
 // refresh leaves due markers for the feeds of a list.
 func (c *visit) refresh() error {
-	n, err := c.v.Fetch(c.feedsOf(scopeOf(c.form.Get("in"), c.form)))
+	n, err := c.v.Fetch(c.v.FeedsIn(scopeOf(c.form.Get("in"), c.form).stream()))
 	if err != nil {
 		return err
 	}

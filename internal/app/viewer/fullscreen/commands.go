@@ -17,7 +17,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer"
 	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	command "github.com/lektordir/lektor/internal/app/viewer/undo"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -63,7 +63,7 @@ func (t *outputBuffer) err(err error) error {
 	}
 }
 
-func (l *changes) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref,
+func (l *disk) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref,
 	error) {
 	t := &outputBuffer{}
 	s := entrystore.New(l.dir, l.clock(), t.streams())
@@ -96,7 +96,7 @@ func (l *changes) Mark(ctx context.Context, refs []lektordir.Ref, set, unset str
 	return moved, t.err(ctx.Err())
 }
 
-func (l *changes) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
+func (l *disk) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	t := &outputBuffer{}
 	err := command.Undo(ctx, command.Options{Common: l.o.Common}, t.streams())
 	var moved []lektordir.Ref
@@ -116,17 +116,11 @@ func (l *changes) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 // savedDir holds the saved queries, a file each.
 const savedDir = viewDir + "/query"
 
-func (l *feeds) Saved(context.Context) ([]tree.Saved, error) {
-	list, err := entrystore.SavedQueries(l.dir.Path())
-	var all []tree.Saved
-	for _, q := range list {
-		text, _ := entrystore.SavedIn(l.dir.Path())(q.Name)
-		all = append(all, tree.Saved{Name: q.Name, Text: string(text), Err: q.Err})
-	}
-	return all, err
+func (l *disk) Saved(context.Context) ([]entrystore.Saved, error) {
+	return entrystore.SavedQueries(l.dir.Path())
 }
 
-func (l *changes) Save(_ context.Context, name, text string) error {
+func (l *disk) Save(_ context.Context, name, text string) error {
 	if _, err := l.parse(text); err != nil {
 		return err
 	}
@@ -140,7 +134,7 @@ func (l *changes) Save(_ context.Context, name, text string) error {
 }
 
 // write writes a file in a directory below etc/view, which it makes if it is missing.
-func (l *changes) write(dir, name, text string) error {
+func (l *disk) write(dir, name, text string) error {
 	if err := atomicfile.NoLinks(l.dir.Path(), viewDir, dir); err != nil {
 		return err
 	}
@@ -160,18 +154,18 @@ func read(d *lektordir.Dir, name string) (path string, text []byte, err error) {
 	return path, text, err
 }
 
-func (l *access) Look(_ context.Context, typed string) (*cells.Look, error) {
+func (l *disk) Look(_ context.Context, typed string) (*cells.Look, error) {
 	path, text, err := read(l.dir, lookFile)
 	return cells.ParseLook(path, append(text, typed...)), err
 }
 
 // settings returns the settings of the screen that Remember has saved.
-func (l *access) settings() (*values.Values, error) {
+func (l *disk) settings() (*values.Values, error) {
 	_, text, err := read(l.dir, screenFile)
 	return values.Parse(text, '='), err
 }
 
-func (l *changes) Remember(_ context.Context, name, value string) error {
+func (l *disk) Remember(_ context.Context, name, value string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// The file is read again, so that two readers lose a setting only if both save at once.
@@ -183,7 +177,7 @@ func (l *changes) Remember(_ context.Context, name, value string) error {
 	return l.write(viewDir, screenFile, string(v.Text()))
 }
 
-func (l *programs) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
+func (l *disk) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
 	t := &outputBuffer{}
 	s := entrystore.New(l.dir, l.clock(), t.streams())
 	r := s.Record(ref)
@@ -203,46 +197,28 @@ func (l *programs) Open(ctx context.Context, ref lektordir.Ref, url string) (str
 	return url, nil
 }
 
-func (l *programs) Player(_ context.Context, ref lektordir.Ref, what string, file bool) (argv, env []string,
-	err error) {
-	return l.command(ref, func(s *entrystore.Store, r *entrystore.Record) ([]string, error) {
-		if !file {
-			return external.Player.For(s, r, what)
-		}
-		argv, err := external.Player.Find()
-		return append(argv, what), err
-	})
-}
-
-func (l *programs) Command(_ context.Context, ref lektordir.Ref, words []string) (argv, env []string, err error) {
-	return l.command(ref, func(_ *entrystore.Store, r *entrystore.Record) ([]string, error) {
-		a, err := external.New(words)
-		if err != nil {
-			return nil, err
-		}
-		return a.For(r)
-	})
-}
-
-func (l *programs) Bookmarker(_ context.Context, ref lektordir.Ref) (argv, env []string, err error) {
-	return l.command(ref, func(_ *entrystore.Store, r *entrystore.Record) ([]string, error) {
-		a, err := external.Bookmarker()
-		if err == nil {
-			_, err = viewer.PageOf(r)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return a.For(r)
-	})
-}
-
-// command returns the arguments of a command for an entry, and environment variables that describe the entry.
-func (l *programs) command(ref lektordir.Ref,
-	find func(*entrystore.Store, *entrystore.Record) ([]string, error)) (argv, env []string, err error) {
+func (l *disk) Command(_ context.Context, ref lektordir.Ref, of page.Program,
+	words []string) (argv, env []string, err error) {
 	s := l.store()
 	r := s.Record(ref)
-	if argv, err = find(s, r); err != nil {
+	var a *external.Argv
+	switch of {
+	case page.URLPlayer:
+		argv, err = external.Player.For(s, r, words[0])
+	case page.FilePlayer:
+		argv, err = external.Player.Find()
+		argv = append(argv, words...)
+	case page.Bookmarker:
+		if a, err = external.Bookmarker(); err == nil {
+			_, err = viewer.PageOf(r)
+		}
+	default:
+		a, err = external.New(words)
+	}
+	if err == nil && a != nil {
+		argv, err = a.For(r)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	return argv, external.Environ(s, r), nil
@@ -254,7 +230,7 @@ const (
 	pictureTime  = 30 * time.Second
 )
 
-func (l *pages) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
+func (l *disk) Picture(ctx context.Context, ref lektordir.Ref, url string) ([]byte, error) {
 	config := l.o.Fetch
 	config.Gap, config.Deadline, config.MaxBytes, config.MaxDecoded = 0, pictureTime, pictureBytes, pictureBytes
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
@@ -275,7 +251,7 @@ const fetcherName = "lektor-fetch"
 
 // Fetcher runs lektor-fetch in a session of its own, off the reader's terminal. It is never
 // killed: SIGTERM ends it when the feeds that it is delivering are whole.
-func (l *changes) Fetcher(ctx context.Context, in string, args []string, line func(string)) ([]string, error) {
+func (l *disk) Fetcher(ctx context.Context, in string, args []string, line func(string)) ([]string, error) {
 	path, err := cmdline.Program(fetcherName)
 	if err != nil {
 		return nil, err
@@ -293,13 +269,10 @@ func (l *changes) Fetcher(ctx context.Context, in string, args []string, line fu
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	lines := bufio.NewReader(out)
-	for {
-		text, err := lines.ReadString('\n')
-		if err != nil && text == "" {
-			break
-		}
-		line(strings.TrimSuffix(text, "\n"))
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line(lines.Text())
 	}
 	err = cmd.Wait()
 	var all []string

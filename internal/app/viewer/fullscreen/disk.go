@@ -14,7 +14,6 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/http/fetch"
@@ -26,43 +25,19 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// access is an access to the lektor-dir, which the parts of the screen share. It is safe for concurrent use.
-type access struct {
-	o     Options
-	dir   *lektordir.Dir
-	clock func() time.Time
+// disk is an access to the lektor-dir for the parts of the screen. It is safe for concurrent use.
+type disk struct {
+	o          Options
+	dir        *lektordir.Dir
+	clock      func() time.Time
+	names      *catalog.Catalog
+	broken     chan *workers.Panic  // receives panics of its goroutines
+	downloader func() *fetch.Client // makes the client of all downloads, once
 
 	total atomic.Int64 // number of entries in the last snapshot
+	dated sync.Once    // the dates that the index had at the start are known
 	mu    sync.Mutex
 	dates map[catalog.ID]list.Date // cache
-}
-
-// The parts of the disk, each for the part of the screen of that interface.
-type (
-	// feeds is a [tree.Disk].
-	feeds struct {
-		*access
-		names  *catalog.Catalog
-		broken chan *workers.Panic // receives panics of its goroutines
-	}
-	entries  struct{ *access } // a [list.Disk]
-	pages    struct{ *access } // a [page.Disk]
-	programs struct{ *access } // a [page.Commands]
-	// changes is a [work.Disk].
-	changes struct {
-		*access
-		downloader func() *fetch.Client // makes the client of all downloads, once
-	}
-)
-
-// disk is the whole disk.
-type disk struct {
-	feeds
-	entries
-	pages
-	programs
-	changes
-	*access
 }
 
 var _ tui.Disk = (*disk)(nil)
@@ -73,64 +48,68 @@ const poll, farPoll = 5 * time.Second, time.Minute
 
 // newDisk returns an access to the lektor-dir of a session. The caller must close its names.
 func newDisk(o Options, v *session.Session) *disk {
-	broken := make(chan *workers.Panic, 1)
 	every := poll
 	if v.Dir.Shared() {
 		every = farPoll
 	}
-	l := &access{o: o, dir: v.Dir, clock: v.Clock, dates: map[catalog.ID]list.Date{}}
-	names := catalog.Open(v.Dir, catalog.Options{Poll: every, Also: []string{savedDir},
+	l := &disk{o: o, dir: v.Dir, clock: v.Clock, dates: map[catalog.ID]list.Date{},
+		broken: make(chan *workers.Panic, 1)}
+	l.names = catalog.Open(v.Dir, catalog.Options{Poll: every, Also: []string{savedDir},
 		Broken: func(p *workers.Panic) {
 			select {
-			case broken <- p:
+			case l.broken <- p:
 			default: // the first one ends the reader
 			}
 		}})
-	downloader := sync.OnceValue(func() *fetch.Client {
+	l.downloader = sync.OnceValue(func() *fetch.Client {
 		config := o.Fetch
 		config.Now = v.Clock
 		return fetch.NewClient(config)
 	})
-	return &disk{feeds{l, names, broken}, entries{l}, pages{l}, programs{l}, changes{access: l, downloader: downloader},
-		l}
+	return l
 }
 
 // store returns a store for the current time. It does not report malformed entries, as that would
 // repeat each time they are read.
-func (l *access) store() *entrystore.Store {
+func (l *disk) store() *entrystore.Store {
 	return entrystore.New(l.dir, l.clock(), new(outputBuffer).streams())
 }
 
 // indexed returns a store like that of store, with the index.
-func (l *access) indexed() *entrystore.Store {
+func (l *disk) indexed() *entrystore.Store {
 	s := l.store()
 	s.Index = l.index()
 	return s
 }
 
-func (l *access) index() *index.Index {
+func (l *disk) index() *index.Index {
 	return index.For(l.dir, new(outputBuffer).streams(), l.o.Index)
 }
 
-// Overview returns the overview of the index, nil if there is no index.
-func (l *feeds) Overview(ctx context.Context, newest int) (*tree.Overview, error) {
+// Counts returns the counts of the index, nil if there is no index.
+func (l *disk) Counts(ctx context.Context) (map[string]entrystore.Tally, error) {
 	if !l.index().Exists() {
 		return nil, nil
 	}
-	overview, err := l.indexed().Overview(ctx, newest)
-	if overview == nil {
-		return nil, err
-	}
-	o := &tree.Overview{Counts: overview.Feeds}
-	for _, r := range overview.Newest {
-		o.Newest = append(o.Newest, tree.Listed{Ref: r.Ref, Date: r.Date(), Title: titleOf(r)})
-	}
-	return o, nil
+	return l.indexed().Counted(ctx)
 }
 
-// Now returns the entries of the catalogue.
-func (l *feeds) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+// Now returns the entries of the catalogue. With all of them it takes the dates of the index as that is, so that the
+// entries of the first list keep their places. Learn reads those that are missing then.
+func (l *disk) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
+	var work workers.Group
+	take := func() error {
+		l.dated.Do(func() { _ = l.learnIndexed(ctx) })
+		return nil
+	}
+	if part.Enough == nil {
+		work.Go(take)
+	}
 	s, err := l.names.Part(ctx, part)
+	if s.Missing == 0 {
+		work.Go(take)
+	}
+	_ = work.Wait()
 	total := 0
 	for _, f := range s.Feeds {
 		total += f.Shown
@@ -140,7 +119,7 @@ func (l *feeds) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, 
 }
 
 // Await waits for changes of the catalogue. It panics with a panic of its goroutines, as they have no caller.
-func (l *feeds) Await(ctx context.Context) {
+func (l *disk) Await(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-l.names.Changed():
@@ -154,7 +133,7 @@ func titleOf(r *entrystore.Record) string {
 	return cells.Plain(termsafe.Brief(r.Title()))
 }
 
-func (l *entries) Titles(ctx context.Context, refs []lektordir.Ref) []string {
+func (l *disk) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	s := l.store()
 	rows := make([]string, len(refs))
 	_ = workers.ForEach(ctx, len(refs), func(i int) {
@@ -163,33 +142,30 @@ func (l *entries) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	return rows
 }
 
-func (l *entries) Query(_ context.Context, text string) (list.Query, error) {
+func (l *disk) Search(ctx context.Context, text string, entries []catalog.Entry) ([]catalog.Entry, bool, error) {
 	q, err := l.parse(text)
 	if err != nil {
-		return list.Query{}, err
+		return nil, false, err
 	}
-	m := q.Bind(l.clock())
-	find := func(ctx context.Context) ([]lektordir.Ref, bool) {
-		var refs []lektordir.Ref
-		found, ok, err := l.indexed().Indexed(ctx, entrystore.Selection{Query: q, All: true})
-		for _, r := range found {
-			if !r.Ref.Trashed() {
-				refs = append(refs, r.Ref)
-			}
+	records, indexed, _ := l.indexed().Indexed(ctx, entrystore.Selection{Query: q, All: true})
+	found := make(map[catalog.ID]bool, len(records))
+	for _, r := range records {
+		found[catalog.IDOf(r.Ref)] = true
+	}
+	s, m, yes := l.store(), q.Bind(l.clock()), make([]bool, len(entries))
+	err = workers.ForEach(ctx, len(entries), func(i int) {
+		if yes[i] = found[entries[i].ID()]; !indexed {
+			is, err := s.Record(entries[i].Ref()).Decide(m, q.Fields())
+			yes[i] = is && err == nil
 		}
-		return refs, ok && err == nil
+	})
+	var selected []catalog.Entry
+	for i, e := range entries {
+		if yes[i] {
+			selected = append(selected, e)
+		}
 	}
-	match := func(ctx context.Context, refs []lektordir.Ref) []bool {
-		s := l.store()
-		yes := make([]bool, len(refs))
-		_ = workers.ForEach(ctx, len(refs), func(i int) {
-			r := s.Record(refs[i])
-			ok, err := r.Decide(m, q.Fields())
-			yes[i] = ok && err == nil
-		})
-		return yes
-	}
-	return list.Query{State: q.MentionsState(), Find: find, Match: match}, nil
+	return selected, q.MentionsState(), err
 }
 
 // fewEntries is the number of entries whose links can be read while a person waits.
@@ -197,7 +173,7 @@ const fewEntries = 2000
 
 // also writes a header line with the other feeds that have the link of an entry. Without an index, it reads
 // the links of all entries, if they are few.
-func (l *pages) also(ctx context.Context, b *strings.Builder, r *entrystore.Record) {
+func (l *disk) also(ctx context.Context, b *strings.Builder, r *entrystore.Record) {
 	if l.total.Load() > fewEntries && !l.index().Exists() {
 		return
 	}
@@ -212,11 +188,11 @@ func (l *pages) also(ctx context.Context, b *strings.Builder, r *entrystore.Reco
 }
 
 // parse parses a query.
-func (l *access) parse(text string) (*query.Query, error) {
+func (l *disk) parse(text string) (*query.Query, error) {
 	return entrystore.ParseQuery(l.dir.Path(), []string{text})
 }
 
-func (l *pages) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*page.Entry, error) {
+func (l *disk) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*page.Entry, error) {
 	s := l.store()
 	r := s.Record(ref)
 	if err := r.Read(lektordir.AllFields); err != nil {

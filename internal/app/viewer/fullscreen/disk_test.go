@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -34,9 +33,9 @@ func (f *fixture) adapter(least int) *disk {
 	return l
 }
 
-// TestOverview: an overview agrees with the directory after each change. The first call of Learn
-// builds the index.
-func TestOverview(t *testing.T) {
+// TestIndexed: the counts, dates and searches of the index agree with the directory after each change. The first call
+// of Learn builds the index.
+func TestIndexed(t *testing.T) {
 	f := newFixture(t)
 	for i := range 60 {
 		files := []string{fmt.Sprintf("title=Title %d \x1b[2J", i), fmt.Sprintf("content=number%d", i%7)}
@@ -54,8 +53,8 @@ func TestOverview(t *testing.T) {
 	}
 	ctx := t.Context()
 	l := f.adapter(10)
-	if o, err := l.Overview(ctx, 5); o != nil || err != nil {
-		t.Fatalf("%v %v without an index", o, err)
+	if counts, err := l.Counts(ctx); counts != nil || err != nil {
+		t.Fatalf("%v %v without an index", counts, err)
 	}
 	compare := func() {
 		t.Helper()
@@ -80,61 +79,37 @@ func TestOverview(t *testing.T) {
 			t.Fatal(err)
 		}
 		var count entrystore.Tally
-		type dated struct {
-			ref  lektordir.Ref
-			date time.Time
-		}
-		var want []dated
 		s := l.store()
 		for i, r := range values {
 			count.Add(r)
 			if read := s.Record(r).Date(); !read.Equal(dates[i].Time()) {
 				t.Errorf("%s: %s, read %s", r.Path(), dates[i].Time(), read)
 			}
-			if r.Unread() {
-				want = append(want, dated{r, dates[i].Time()})
-			}
 		}
-		slices.SortFunc(want, func(a, b dated) int {
-			if c := b.date.Compare(a.date); c != 0 {
-				return c
-			}
-			return strings.Compare(b.ref.Unique, a.ref.Unique)
-		})
-		o, err := l.Overview(ctx, 8)
-		if err != nil || o == nil {
-			t.Fatalf("%v; messages %q", err, messages)
+		counts, err := l.Counts(ctx)
+		if err != nil || counts[values[0].Feed] != count {
+			t.Fatalf("%v %v, not %v; messages %q", counts, err, count, messages)
 		}
-		if got := o.Counts[values[0].Feed]; got != count {
-			t.Errorf("%v, not %v", got, count)
-		}
-		if len(o.Newest) != 8 {
-			t.Fatalf("%d", len(o.Newest))
-		}
-		for i, e := range o.Newest {
-			if e.Ref != want[i].ref || !e.Date.Equal(want[i].date) || !reflect.DeepEqual(e.Title, l.Titles(ctx, []lektordir.Ref{e.Ref})[0]) {
-				t.Errorf("%d: %v, not %v", i, e, want[i])
-			}
-		}
-		for _, text := range []string{"number3", "title:7", "is:read", "nothing", "flag:F or 11"} {
-			q, err := l.Query(ctx, text)
+		search := func(l *disk, text string) (paths []string) {
+			found, _, err := l.Search(ctx, text, refs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var match, find []string
-			for i, yes := range q.Match(ctx, values) {
-				if yes {
-					match = append(match, values[i].Path())
-				}
+			for _, e := range found {
+				paths = append(paths, e.Ref().Path())
 			}
-			found, ok := q.Find(ctx)
-			for _, r := range found {
-				find = append(find, r.Path())
+			return paths
+		}
+		for _, text := range []string{"number3", "title:7", "is:read", "nothing", "flag:F or 11"} {
+			q, err := l.parse(text)
+			if err != nil {
+				t.Fatal(err)
 			}
-			slices.Sort(find)
-			slices.Sort(match)
-			if !ok || !slices.Equal(find, match) {
-				t.Errorf("%s: %t %q, not %q", text, ok, find, match)
+			if _, ok, err := l.indexed().Indexed(ctx, entrystore.Selection{Query: q, All: true}); !ok || err != nil {
+				t.Errorf("%s: the index does not answer: %v", text, err)
+			}
+			if find, match := search(l, text), search(f.adapter(1000), text); !slices.Equal(find, match) {
+				t.Errorf("%s: %q, not %q", text, find, match)
 			}
 		}
 	}

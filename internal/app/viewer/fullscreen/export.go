@@ -18,7 +18,7 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-func (l *pages) Content(_ context.Context, ref lektordir.Ref, form string) ([]byte, error) {
+func (l *disk) Content(_ context.Context, ref lektordir.Ref, form string) ([]byte, error) {
 	s := l.store()
 	r := s.Record(ref)
 	want := lektordir.Fields(lektordir.AllFields)
@@ -39,7 +39,7 @@ func (l *pages) Content(_ context.Context, ref lektordir.Ref, form string) ([]by
 	return []byte(viewer.Text(s, r, viewer.DefaultText)), nil
 }
 
-func (l *programs) Clip(_ context.Context, text string) error {
+func (l *disk) Clip(_ context.Context, text string) error {
 	argv, err := external.Clipboard.Find()
 	if err != nil {
 		return err
@@ -58,12 +58,12 @@ func (l *programs) Clip(_ context.Context, text string) error {
 // for a temporary name beside it.
 const maxSavedName = 200
 
-func (l *pages) SaveName(_ context.Context, ref lektordir.Ref, dir string) string {
+func (l *disk) SaveName(_ context.Context, ref lektordir.Ref, dir string) string {
 	s := l.store()
 	return strings.TrimSuffix(dir, "/") + "/" + save.Name(s, s.Record(ref), ".txt", maxSavedName)
 }
 
-func (l *pages) SaveEntry(ctx context.Context, ref lektordir.Ref, path string, replace bool) error {
+func (l *disk) SaveEntry(ctx context.Context, ref lektordir.Ref, path string, replace bool) error {
 	path, err := absolute(path)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func absolute(path string) (string, error) {
 }
 
 // page runs lektor-pages, which alone makes HTML harmless, and writes its output to w.
-func (l *pages) page(ctx context.Context, w io.Writer, args ...string) error {
+func (l *disk) page(ctx context.Context, w io.Writer, args ...string) error {
 	t := &outputBuffer{}
 	err := cmdline.RunBeside(ctx, "lektor-pages", args, nil, t.streams())
 	if messages := t.err(nil); messages != nil {
@@ -116,7 +116,7 @@ func (l *pages) page(ctx context.Context, w io.Writer, args ...string) error {
 	return err
 }
 
-func (l *changes) Download(ctx context.Context, ref lektordir.Ref, url, dir string,
+func (l *disk) Download(ctx context.Context, ref lektordir.Ref, url, dir string,
 	progress func(have, total int64)) (string, error) {
 	dir, err := absolute(dir)
 	if err != nil {

@@ -20,23 +20,10 @@ const soon = 10_000
 // atOnce is the number of entries that are read between two calls of progress.
 const atOnce = 256
 
-// readAll calls read for each of these indexes on all processors, until ctx ends. The error is that of ctx.
-func readAll(ctx context.Context, indexes []int, read func(at int), progress func(done, total int)) error {
-	done := 0
-	for part := range slices.Chunk(indexes, atOnce) {
-		if err := workers.ForEach(ctx, len(part), func(i int) { read(part[i]) }); err != nil {
-			return err
-		}
-		done += len(part)
-		progress(done, len(indexes))
-	}
-	return nil
-}
-
 // Learn reads the dates of entries that are not known. If these are many, or most of the entries, it
 // first updates the index, and takes dates from it. It makes an index if there is none and the
 // lektor-dir is large.
-func (l *entries) Learn(ctx context.Context, entries []catalog.Entry,
+func (l *disk) Learn(ctx context.Context, entries []catalog.Entry,
 	progress func(what string, done, total int)) error {
 	dates, missing := l.known(entries)
 	if len(missing) > min(soon, len(entries)/2) {
@@ -54,25 +41,22 @@ func (l *entries) Learn(ctx context.Context, entries []catalog.Entry,
 		func(done, total int) { progress("reading dates", done, total) })
 }
 
-// TakeDates takes all dates from the index as that is. Learn reads those that are missing then.
-func (l *feeds) TakeDates(ctx context.Context) { _ = l.learnIndexed(ctx) }
-
 // learnIndexed takes all dates from the index.
-func (l *access) learnIndexed(ctx context.Context) error {
+func (l *disk) learnIndexed(ctx context.Context) error {
 	_, err := l.indexed().Dates(ctx, func(feed, unique string, when time.Time) {
 		l.learn(catalog.IDOf(lektordir.Ref{Feed: feed, Unique: unique}), list.DateOf(when))
 	})
 	return err
 }
 
-func (l *access) learn(id catalog.ID, date list.Date) {
+func (l *disk) learn(id catalog.ID, date list.Date) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dates[id] = date
 }
 
 // known returns the dates of entries, and the indexes of those that are not known.
-func (l *access) known(entries []catalog.Entry) (dates []list.Date, missing []int) {
+func (l *disk) known(entries []catalog.Entry) (dates []list.Date, missing []int) {
 	dates = make([]list.Date, len(entries))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,16 +70,24 @@ func (l *access) known(entries []catalog.Entry) (dates []list.Date, missing []in
 }
 
 // readDates reads the missing dates of entries.
-func (l *access) readDates(ctx context.Context, entries []catalog.Entry, dates []list.Date, missing []int,
+func (l *disk) readDates(ctx context.Context, entries []catalog.Entry, dates []list.Date, missing []int,
 	progress func(done, total int)) error {
-	s := l.store()
-	return readAll(ctx, missing, func(at int) {
-		dates[at] = list.DateOf(s.Record(entries[at].Ref()).Date())
-		l.learn(entries[at].ID(), dates[at])
-	}, progress)
+	s, done := l.store(), 0
+	for part := range slices.Chunk(missing, atOnce) {
+		if err := workers.ForEach(ctx, len(part), func(i int) {
+			at := part[i]
+			dates[at] = list.DateOf(s.Record(entries[at].Ref()).Date())
+			l.learn(entries[at].ID(), dates[at])
+		}); err != nil {
+			return err
+		}
+		done += len(part)
+		progress(done, len(missing))
+	}
+	return nil
 }
 
-func (l *entries) Dates(ctx context.Context, entries []catalog.Entry) (dates []list.Date, whole bool) {
+func (l *disk) Dates(ctx context.Context, entries []catalog.Entry) (dates []list.Date, whole bool) {
 	dates, missing := l.known(entries)
 	if len(missing) <= soon { // Learn reads the dates of more entries later
 		if l.readDates(ctx, entries, dates, missing, func(int, int) {}) == nil {
@@ -116,8 +108,7 @@ const sortBytes = 80
 // SortTexts takes the texts from the index if the list has a tenth of all entries, since the index
 // reports all in the time in which about a tenth of them can be read. Entries that it lacks are
 // read.
-func (l *entries) SortTexts(ctx context.Context, entries []catalog.Entry, by string,
-	progress func(done, total int)) []string {
+func (l *disk) SortTexts(ctx context.Context, entries []catalog.Entry, by string) []string {
 	text := func(r *entrystore.Record) string {
 		t := r.OwnTitle()
 		if by == "author" {
@@ -145,11 +136,8 @@ func (l *entries) SortTexts(ctx context.Context, entries []catalog.Entry, by str
 			missing = append(missing, i)
 		}
 	}
-	_ = readAll(ctx, missing, func(at int) { texts[at] = text(s.Record(entries[at].Ref())) },
-		func(done, total int) {
-			if total > soon {
-				progress(done, total)
-			}
-		})
+	_ = workers.ForEach(ctx, len(missing), func(i int) {
+		texts[missing[i]] = text(s.Record(entries[missing[i]].Ref()))
+	})
 	return texts
 }

@@ -22,7 +22,7 @@ func TestSortTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := func(by string, refs []catalog.Entry) []string {
-		return l.SortTexts(t.Context(), refs, by, func(done, total int) {})
+		return l.SortTexts(t.Context(), refs, by)
 	}
 	read := texts("title", refs) // there is no index yet
 	if err := l.Learn(t.Context(), refs, func(string, int, int) {}); err != nil || !l.index().Exists() {

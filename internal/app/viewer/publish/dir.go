@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 )
@@ -50,12 +49,10 @@ var numberedName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(archive|page)-([0-9]{4,})\.(atom|rss|json)$`)
 })
 
-var extensions = map[feedconv.Format]string{feedconv.Atom10: "atom", feedconv.RSS20: "rss", feedconv.JSONFeed: "json"}
-
 // inDir creates dir if necessary, and calls publish while dir is locked. The lock file is never
 // removed.
 func (p *publisher) inDir(dir string, publish func(*documents) error) error {
-	d := &documents{dir: dir, base: p.self, ext: extensions[p.format], disk: disk{atomicfile.Write, atomicfile.Remove}}
+	d := &documents{dir: dir, base: p.self, ext: p.o.Format, disk: disk{atomicfile.Write, atomicfile.Remove}}
 	if p.o.disk != nil {
 		d.disk = *p.o.disk
 	}

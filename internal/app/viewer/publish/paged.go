@@ -115,7 +115,7 @@ func (d *documents) ownPages() (map[int]bool, error) {
 			return nil, err
 		}
 		of := ""
-		if d.ext == extensions[feedconv.JSONFeed] {
+		if d.ext == "json" {
 			var doc struct {
 				URL string `json:"feed_url"`
 			}

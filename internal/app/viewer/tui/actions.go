@@ -185,9 +185,9 @@ func (m *model) screenActions() []group {
 				chooseNode("the saved queries", tree.SavedNode)},
 		}},
 		{title: "feeds", actions: []action{
-			{"fetch", 0, "fetch this feed", "lektor-fetch update FEED", fetcher | aFeed, fetching.Feed},
+			{"fetch", 0, "fetch this feed", "lektor-fetch update FEED", fetcher | aFeed, m.fetchFeed},
 			{"fetch-folder", 0, "fetch the feeds of this folder", "lektor-fetch update FEED...", fetcher | current,
-				b.fetchFolder},
+				m.fetchFolder},
 			{"fetch-all", 0, "fetch all feeds", "lektor-fetch update -a", fetcher, fetching.All},
 			{"fetch-every", 1, "fetch the feeds that are due every N minutes", "lektor-fetch update", fetcher,
 				fetching.Every},
@@ -249,9 +249,9 @@ func (m *model) with(needs need, c keys.Call, do does) part.Effects {
 	case has(feeds) && b.tree.Snapshot == nil, has(entries) && (b.tree.Snapshot == nil || b.tree.Snapshot.Partial):
 		return m.Say("the entries are not read yet")
 	case has(complete) && !b.list.Complete,
-		has(anEntry|maybeEntry|aFeed|current) && b.focus == keys.ListPane && b.list.Outdated():
+		has(anEntry|maybeEntry|aFeed|current) && b.Focus == keys.ListPane && b.list.Outdated():
 		return b.list.Incomplete()
-	case has(aPage) && (b.focus != keys.PagePane || !b.page.Open() || b.page.Err != nil):
+	case has(aPage) && (b.Focus != keys.PagePane || !b.page.Open() || b.page.Err != nil):
 		return m.Say("open an entry first")
 	case has(aPage) && b.page.Entry == nil:
 		b.page.Await(c)
@@ -322,7 +322,7 @@ func ParseKeys(name string, text []byte) *keys.Keys { return keys.Parse(name, te
 // RunsCommands reports whether a key runs a command.
 func RunsCommands(k *keys.Keys) bool {
 	for _, b := range k.Bound {
-		for _, c := range b {
+		for _, c := range b.Actions {
 			_, piped := keys.PipeForm(c.Words)
 			if a, _ := actionOf(c.Action); a.words == variadic || a.words == optional && len(piped) > 0 {
 				return true
@@ -345,12 +345,12 @@ func (m *model) help(part.Given) part.Effects {
 				title = m.Trf("only in: %s", pane) + ", " + title
 			}
 			lines := []string{title + ":"}
-			for _, at := range k.Order {
-				b := k.Bound[at]
+			for _, at := range k.Bound {
+				b := at.Actions
 				i := slices.IndexFunc(g.actions, func(a action) bool { return a.name == b[0].Action })
 				if at.Pane == pane && i >= 0 && (m.o.NoFetcher == nil || g.actions[i].needs&fetcher == 0) {
 					lines = append(lines, beside(cells.Plain(at.Keys), cells.Plain(m.helpText(g.actions[i], b)),
-						m.browser.width-1)...)
+						m.browser.Width-1)...)
 				}
 			}
 			if len(lines) > 1 {
@@ -364,7 +364,7 @@ func (m *model) help(part.Given) part.Effects {
 	}
 	n.Text = append(n.Text, cells.Plain(source))
 	for _, err := range slices.Concat(k.Errs, m.o.Look.Errs) {
-		n.Text = append(n.Text, cells.BreakLines(cells.Plain(err.Error()), max(10, m.browser.width-2))...)
+		n.Text = append(n.Text, cells.BreakLines(cells.Plain(err.Error()), max(10, m.browser.Width-2))...)
 	}
 	return part.Effects{part.Menu{Lines: n}}
 }

@@ -2,12 +2,13 @@ package tui
 
 import (
 	"errors"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 )
 
 // overlays opens each overlay of the reader. An entry is open, with links.
@@ -69,7 +70,7 @@ func TestTypedAhead(t *testing.T) {
 			open(k)
 			page := k.browser.page.Key
 			k.burst("zmdhjr A|")
-			if k.browser.marks.Len() > 0 || k.browser.page.Key != page || k.browser.focus != keys.PagePane || k.browser.zoom || covered() {
+			if k.browser.marks.Len() > 0 || k.browser.page.Key != page || k.browser.Focus != keys.PagePane || k.browser.Zoom || covered() {
 				t.Fatalf("keys of the burst acted: %d changes, and\n%s", k.browser.marks.Len(), k.shows())
 			}
 			k.burst(":3")

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
@@ -8,16 +10,16 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/scene"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
-	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // browser moves between the three panes. It does not use the disk.
 type browser struct {
 	*part.Env
-	layout
+	scene.Layout
 	tree  tree.Tree
 	list  list.List
 	page  page.Page
@@ -36,9 +38,9 @@ func (b *browser) choose(of tree.ID) part.Effects {
 // the list, depending on the focus.
 func (b *browser) chosen() (lektordir.Ref, bool) {
 	switch {
-	case b.focus == keys.PagePane && b.page.Open():
+	case b.Focus == keys.PagePane && b.page.Open():
 		return b.marks.Now(b.page.Ref), true
-	case b.focus == keys.ListPane:
+	case b.Focus == keys.ListPane:
 		return b.list.Current()
 	}
 	return lektordir.Ref{}, false
@@ -46,7 +48,7 @@ func (b *browser) chosen() (lektordir.Ref, bool) {
 
 // chosenNode returns the node under the cursor of the tree, or in the other panes the listed one.
 func (b *browser) chosenNode() tree.ID {
-	if b.focus == keys.FeedsPane {
+	if b.Focus == keys.FeedsPane {
 		return b.tree.Current()
 	}
 	return b.list.Spec.Of
@@ -66,37 +68,50 @@ func (b *browser) chosenFeed() string {
 }
 
 // fetchFolder fetches the feeds of the folder under the cursor, or of one with the feed under the cursor.
-func (b *browser) fetchFolder(part.Given) part.Effects {
+func (m *model) fetchFolder(part.Given) part.Effects {
+	b := &m.browser
 	of := b.chosenNode()
-	if of.Kind != tree.FolderNode && of.In == "" && b.tree.Snapshot != nil {
-		if f := b.tree.Snapshot.Feeds[b.chosenFeed()]; f != nil && len(f.Folders) > 0 {
-			path := entrystore.FolderPath(f.Folders[0])
-			of.In = path[len(path)-1].Key
-		}
-	}
 	if of.Kind != tree.FolderNode {
+		if f := cmp.Or(b.tree.Snapshot, &tree.Snapshot{}).Feeds[b.chosenFeed()]; f != nil && of.In == "" {
+			of.In = f.In[0]
+		}
 		of = tree.ID{Kind: tree.FolderNode, Name: of.In}
 	}
 	if of.Name == "" {
-		return b.Say("choose a folder first")
+		return m.Say("choose a folder first")
 	}
 	feeds := b.tree.Unpaused(of)
 	if feeds == nil {
-		return b.Say("all feeds of the folder are paused")
+		return m.Say("all feeds of the folder are paused")
 	}
-	return part.Effects{part.Fetch{Feeds: feeds}}
+	return m.fetch(feeds)
+}
+
+// fetchFeed fetches the chosen feed.
+func (m *model) fetchFeed(g part.Given) part.Effects { return m.fetch([]string{g.Feed}) }
+
+// fetch fetches those feeds that have a subscription.
+func (m *model) fetch(hashes []string) part.Effects {
+	hashes = slices.DeleteFunc(hashes, func(hash string) bool {
+		f := m.browser.tree.Snapshot.Feeds[hash]
+		return f == nil || !f.Subscribed
+	})
+	if len(hashes) == 0 {
+		return m.Say("you are subscribed to none of these feeds")
+	}
+	return m.work.Fetching.Feeds(hashes)
 }
 
 // move moves the cursor by n lines, or scrolls the text if the focus is on it.
 func (b *browser) move(n int) part.Effects {
-	return b.to([...]int{b.tree.At, b.list.At, b.page.Y}[b.focus] + n)
+	return b.to([...]int{b.tree.At, b.list.At, b.page.Y}[b.Focus] + n)
 }
 
 // halfPages moves by n halves of a page.
-func (b *browser) halfPages(n int) part.Effects { return b.move(n * max(1, b.linesOf(b.focus)/2)) }
+func (b *browser) halfPages(n int) part.Effects { return b.move(n * max(1, b.LinesOf(b.Focus)/2)) }
 
 // pages moves by n pages.
-func (b *browser) pages(n int) part.Effects { return b.move(n * max(1, b.linesOf(b.focus)-1)) }
+func (b *browser) pages(n int) part.Effects { return b.move(n * max(1, b.LinesOf(b.Focus)-1)) }
 
 // scroll scrolls the text by n lines.
 func (b *browser) scroll(n int) part.Effects {
@@ -109,7 +124,7 @@ func (b *browser) toLine(n int) part.Effects { return b.to(n - 1) }
 
 // to moves to line n, from 0.
 func (b *browser) to(n int) part.Effects {
-	switch b.focus {
+	switch b.Focus {
 	case keys.FeedsPane:
 		if n = max(0, min(n, len(b.tree.Nodes)-1)); n != b.tree.At && b.tree.Snapshot != nil {
 			return b.choose(b.tree.Nodes[n].ID)
@@ -126,12 +141,12 @@ func (b *browser) to(n int) part.Effects {
 // open opens the line of the cursor: a node's list, or an entry. If the focus is on the text, it
 // scrolls down a page.
 func (b *browser) open(part.Given) part.Effects {
-	switch b.focus {
+	switch b.Focus {
 	case keys.FeedsPane:
 		if b.tree.Snapshot == nil {
 			return nil
 		}
-		if b.focus = keys.ListPane; b.tree.Current() != b.list.Spec.Of {
+		if b.Focus = keys.ListPane; b.tree.Current() != b.list.Spec.Of {
 			return b.choose(b.tree.Current())
 		}
 		return nil
@@ -150,7 +165,7 @@ func (b *browser) read() part.Effects {
 	case !ok:
 		return nil
 	}
-	b.focus = keys.PagePane
+	b.Focus = keys.PagePane
 	b.list.GoTo(b.list.At)
 	b.show()
 	if read := b.list.Mark(b.page.Ref, "S", ""); ref.Unread() {
@@ -167,26 +182,26 @@ func (b *browser) show() { b.page.Show(b.list.Items[b.list.At].Ref()) }
 func (b *browser) follow() {
 	b.page.Scroll(0) // the pane may have changed its height
 	ref, ok := b.list.Current()
-	if ok && b.focus == keys.ListPane && b.page.Open() && b.page.Key != part.KeyOf(ref) && b.textWidth() > 0 {
+	if ok && b.Focus == keys.ListPane && b.page.Open() && b.page.Key != part.KeyOf(ref) && b.TextWidth() > 0 {
 		b.show()
 	}
 }
 
 // searching reports whether a search in the open entry is on, and the focus is on the entry.
-func (b *browser) searching() bool { return b.focus == keys.PagePane && b.page.Searching() }
+func (b *browser) searching() bool { return b.Focus == keys.PagePane && b.page.Searching() }
 
 // back ends a search in the entry, else leaves the entry, else the search, else the list.
 func (b *browser) back(part.Given) part.Effects {
 	switch {
 	case b.searching():
 		b.page.EndSearch()
-	case b.focus == keys.PagePane:
-		b.focus = keys.ListPane
+	case b.Focus == keys.PagePane:
+		b.Focus = keys.ListPane
 	case b.list.Spec.Query != "":
 		b.list.Spec.Query = ""
 		return part.Effects{part.List{}}
-	case b.focus == keys.ListPane:
-		b.focus = keys.FeedsPane
+	case b.Focus == keys.ListPane:
+		b.Focus = keys.FeedsPane
 	}
 	return nil
 }
@@ -197,13 +212,13 @@ func (b *browser) nextPane(n int) part.Effects {
 	if b.page.Open() {
 		panes = 3
 	}
-	b.focus = keys.Pane(cells.Wrap(int(b.focus)+n, panes))
+	b.Focus = keys.Pane(cells.Wrap(int(b.Focus)+n, panes))
 	return nil
 }
 
 // toggleZoom shows the pane with the focus alone, or all panes.
 func (b *browser) toggleZoom(part.Given) part.Effects {
-	b.zoom = !b.zoom
+	b.Zoom = !b.Zoom
 	return nil
 }
 
@@ -217,7 +232,7 @@ func (b *browser) bottom(g part.Given) part.Effects {
 
 // fold closes or opens the folder of the cursor, or the folder of the feed under it.
 func (b *browser) fold(part.Given) part.Effects {
-	if b.tree.Snapshot != nil && b.focus == keys.FeedsPane {
+	if b.tree.Snapshot != nil && b.Focus == keys.FeedsPane {
 		if of, ok := b.tree.Fold(); ok {
 			return b.choose(of)
 		}
@@ -227,14 +242,14 @@ func (b *browser) fold(part.Given) part.Effects {
 
 // forward scrolls the text, and at its end opens the next unread entry.
 func (b *browser) forward(g part.Given) part.Effects {
-	switch b.focus {
+	switch b.Focus {
 	case keys.FeedsPane:
 		return b.open(g)
 	case keys.ListPane:
 		if ref, ok := b.list.Current(); ok && ref.Unread() || b.list.Outdated() {
 			return b.read()
 		}
-		b.focus = keys.PagePane // so that nextUnread opens the entry
+		b.Focus = keys.PagePane // so that nextUnread opens the entry
 	default:
 		if !b.page.AtEnd() {
 			return b.pages(1)
@@ -264,8 +279,8 @@ func (b *browser) nextUnread(by int) part.Effects {
 		l.Seek = by
 		return e
 	}
-	if b.focus == keys.PagePane && !b.page.Open() {
-		b.focus = keys.ListPane
+	if b.Focus == keys.PagePane && !b.page.Open() {
+		b.Focus = keys.ListPane
 	}
 	l.GoTo(l.At) // it may be beyond the ends
 	return b.Say("there is no unread entry")
@@ -274,10 +289,10 @@ func (b *browser) nextUnread(by int) part.Effects {
 // arrive opens the entry under the cursor if the focus is on the text, else it moves the focus
 // to the list.
 func (b *browser) arrive() part.Effects {
-	if b.focus == keys.PagePane {
+	if b.Focus == keys.PagePane {
 		return b.read()
 	}
-	b.focus = keys.ListPane
+	b.Focus = keys.ListPane
 	return nil
 }
 
@@ -320,7 +335,7 @@ func (b *browser) nextEntry(n int) part.Effects {
 // mark sets and clears flags of the chosen entry.
 func (b *browser) mark(g part.Given, set, unset string) part.Effects {
 	e := b.list.Mark(g.Ref, set, unset)
-	if b.focus == keys.ListPane && b.advance {
+	if b.Focus == keys.ListPane && b.advance {
 		b.list.GoTo(b.list.At + 1)
 	}
 	return e
@@ -357,8 +372,8 @@ func (b *browser) setFlags(g part.Given) part.Effects {
 
 // trash marks the chosen entry as trashed, and closes it.
 func (b *browser) trash(g part.Given) part.Effects {
-	if b.focus == keys.PagePane {
-		b.focus = keys.ListPane
+	if b.Focus == keys.PagePane {
+		b.Focus = keys.ListPane
 		b.page.Close()
 	}
 	return part.Effects{part.Change{Refs: []lektordir.Ref{g.Ref}, Set: "T", Then: func([]lektordir.Ref) part.Effects {
@@ -372,25 +387,25 @@ func (b *browser) search(g part.Given) part.Effects {
 	switch {
 	case len(g.Words) > 0:
 		return b.list.Search(g.Words[0])
-	case b.focus == keys.PagePane && b.page.Entry != nil:
+	case b.Focus == keys.PagePane && b.page.Entry != nil:
 		return part.Effects{part.Ask{Label: "/", Then: b.page.Search}}
 	}
-	query, focus := b.list.Spec.Query, b.focus
-	b.focus = keys.ListPane
+	query, focus := b.list.Spec.Query, b.Focus
+	b.Focus = keys.ListPane
 	return part.Effects{part.Ask{Label: "/", Text: query, Then: b.list.Search,
 		Typing: func(text string) part.Effects {
 			b.list.CursorToTop = true
 			return b.list.Search(text)
 		},
 		Cancel: func() part.Effects {
-			b.focus = focus
+			b.Focus = focus
 			return b.list.Search(query)
 		}}}
 }
 
 // listNode shows the entries of a node.
 func (b *browser) listNode(of tree.ID) part.Effects {
-	b.focus = keys.ListPane
+	b.Focus = keys.ListPane
 	return b.choose(of)
 }
 
@@ -406,22 +421,22 @@ func (b *browser) sortBy(g part.Given) part.Effects {
 		return b.Say("there is no order %s; lists have %s, and the feeds %s", word,
 			strings.Join(tree.EntryOrders, ", "),
 			strings.Join(tree.FeedOrders, ", "))
-	} else if b.focus == keys.FeedsPane {
+	} else if b.Focus == keys.FeedsPane {
 		return b.tree.SortMenu(word == "-")
 	}
 	return b.list.SortMenu(word == "-")
 }
 
 // click moves the cursor to a row of a pane. A click on the line of the cursor opens it.
-func (b *browser) click(p paneAt, row int) part.Effects {
-	focused := b.focus == p.kind
-	b.focus = p.kind
+func (b *browser) click(p scene.PaneAt, row int) part.Effects {
+	focused := b.Focus == p.Kind
+	b.Focus = p.Kind
 	line, at := b.tree.Y+row, b.tree.At
-	if p.kind == keys.ListPane {
+	if p.Kind == keys.ListPane {
 		line, at = b.list.Y+row, b.list.At
 	}
 	switch {
-	case p.kind == keys.PagePane, p.kind == keys.ListPane && line >= len(b.list.Items):
+	case p.Kind == keys.PagePane, p.Kind == keys.ListPane && line >= len(b.list.Items):
 		return nil
 	case focused && line == at:
 		return b.open(part.Given{})
@@ -429,16 +444,11 @@ func (b *browser) click(p paneAt, row int) part.Effects {
 	return b.to(line)
 }
 
-// shown chooses the first node when the first snapshot is shown, and lists the entries again if they may have changed.
+// shown chooses the first node when the first snapshot is shown, and lists the entries again after others.
 func (b *browser) shown(e tree.Shown) part.Effects {
 	b.page.Rename(b.tree.Ref(b.page.Ref))
-	switch {
-	case e.First:
+	if e.First {
 		return b.choose(tree.ID{Kind: tree.AllNode})
-	case e.Changed:
-		return part.Effects{part.List{Again: true}}
-	case b.list.Job.Idle(): // else a change may be in the list that is being made
-		b.marks.Listed(e.Scan)
 	}
-	return nil
+	return part.Effects{part.List{Again: true}}
 }

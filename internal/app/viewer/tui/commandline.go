@@ -11,6 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/terminal"
@@ -37,40 +38,36 @@ type commandLine struct {
 
 // ask shows the command line.
 func (l *commandLine) ask(part.Given) part.Effects {
-	return part.Effects{part.Ask{Label: ":", Then: l.run, Completes: part.Commands}}
+	return part.Effects{part.Ask{Label: ":", Then: l.run, Words: actionLines, Commands: l.o.Commands.Complete}}
 }
 
-// Folders returns the names of folders, see [prompt.Completer].
-func (l *commandLine) Folders() (words []string) {
+// folderLines returns the lines of folders that a line may become.
+func (l *commandLine) folderLines(line string) (lines []string) {
+	at := strings.LastIndex(line, "|") + 1
+	at += len(line[at:]) - len(strings.TrimLeft(line[at:], " "))
 	for _, name := range l.browser.tree.Folders() {
-		words = append(words, work.JoinWords([]string{name}))
+		lines = append(lines, line[:at]+work.JoinWords([]string{name}))
 	}
-	return words
+	return lines
 }
 
-// Actions returns the actions that a line may become, see [prompt.Completer].
-func (l *commandLine) Actions(line string) (words []string) {
+// actionLines returns the actions that a line may become, with their words.
+func actionLines(line string) (lines []string) {
 	for _, a := range actions() {
-		word := a.name
 		if a.words != 0 {
-			word += " "
+			a.name += " "
 		}
-		words = append(words, word)
+		lines = append(lines, a.name)
 	}
 	if action, _, ok := strings.Cut(line, " "); ok {
 		for _, name := range map[string][]string{"theme": cells.Themes, "layout": cells.Layouts,
 			"sort": slices.Concat(tree.EntryOrders, tree.FeedOrders)}[action] {
-			if words = append(words, action+" "+name); action == "sort" {
-				words = append(words, "sort -"+name)
+			if lines = append(lines, action+" "+name); action == "sort" {
+				lines = append(lines, "sort -"+name)
 			}
 		}
 	}
-	return words
-}
-
-// Complete completes a command, see [prompt.Completer].
-func (l *commandLine) Complete(line string) []cmdline.Candidate {
-	return l.o.Commands.Complete(line)
+	return lines
 }
 
 // shortNames are names of actions that users of vim and newsboat know.
@@ -174,7 +171,7 @@ func (l *commandLine) fill(ctx context.Context, ref lektordir.Ref, words []strin
 		for _, i := range args {
 			templates = append(templates, words[i])
 		}
-		filled, _, err := l.browser.page.Programs.Commands.Command(ctx, ref, templates)
+		filled, _, err := l.browser.page.Programs.Commands.Command(ctx, ref, page.OwnCommand, templates)
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +186,7 @@ func (l *commandLine) fill(ctx context.Context, ref lektordir.Ref, words []strin
 // in the last line of the screen, and more as a menu.
 func (l *commandLine) task(name string, argv func(context.Context) ([]string, error),
 	rest func() part.Effects) part.Task {
-	width := l.browser.width
+	width := l.browser.Width
 	var lines []string
 	return part.Task{Name: name, Finish: true, // it may change entries
 		Do: func(ctx context.Context, _ func(string)) (string, error) {

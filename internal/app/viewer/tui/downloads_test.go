@@ -1,12 +1,13 @@
 package tui
 
 import (
-	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"strings"
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 )
 
 // Two downloads run at a time, each from another host. The others wait. d cancels one or removes

@@ -3,8 +3,6 @@ package tui
 import (
 	"context"
 	"errors"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"os/exec"
 	"strings"
 	"testing"
@@ -12,6 +10,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/read/catalog"
 )
 
@@ -70,7 +70,7 @@ func (d pausing) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, er
 }
 
 func (d pausing) Feeds(context.Context) ([]tree.Feed, error) {
-	return []tree.Feed{{Hash: "f", Title: "Feed", Folders: []string{"Both"}}, {Hash: "g", Title: "Rests", Folders: []string{"Both", "Alone"}, Paused: true}}, nil
+	return []tree.Feed{{Hash: "f", Title: "Feed", Folders: []string{"Both"}, Subscribed: true}, {Hash: "g", Title: "Rests", Folders: []string{"Both", "Alone"}, Paused: true, Subscribed: true}}, nil
 }
 
 // TestPausedFeeds: a paused feed has a mark, and only its own key fetches it.
@@ -84,16 +84,9 @@ func TestPausedFeeds(t *testing.T) {
 	k.press("g", "f")
 	k.await("all feeds of the folder are paused")
 	k.press("j", "F")
-	r := d.run(k, "ls -o hash", "")
-	r.line("g")
-	r.ended <- nil
 	d.run(k, "update --progress -", "g\n").ended <- nil
 	k.until("the end", k.settled)
 	k.press("j", "g", "f")
-	r = d.run(k, "ls -o hash", "")
-	r.line("f")
-	r.line("g")
-	r.ended <- nil
 	d.run(k, "update --progress -", "f\n").ended <- nil
 }
 
@@ -120,10 +113,7 @@ func TestFetch(t *testing.T) {
 	k.await("Title 02")
 	k.until("the first timer", func() bool { return len(timers) == 1 && timers[0].after == 3*time.Second })
 	k.press("l", "F")
-	r := d.run(k, "ls -o hash", "")
-	r.line("f")
-	r.ended <- nil
-	r = d.run(k, "update --progress -", "f\n")
+	r := d.run(k, "update --progress -", "f\n")
 	r.line("fetching\t3\t7")
 	k.await("fetching 3/7")
 	k.press("U")
@@ -149,10 +139,10 @@ func TestFetch(t *testing.T) {
 		t.Error("a timer that fetched nothing says so")
 	}
 	// A folder's feeds without a subscription are left out.
+	d.unsubscribed.Store(true)
+	k.update(part.Then(k.browser.tree.Noticed))
+	k.until("the end of the subscription", func() bool { return !k.browser.tree.Snapshot.Feeds["f"].Subscribed })
 	k.press("h", "j", "j", "g", "f")
-	r = d.run(k, "ls -o hash", "")
-	r.line("g")
-	r.ended <- nil
 	k.await("you are subscribed to none of these feeds")
 	// The timer stops if lektor-fetch does not start.
 	k.press("U")

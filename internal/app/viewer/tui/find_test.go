@@ -3,11 +3,11 @@ package tui
 import (
 	"context"
 	"fmt"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"strings"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -67,7 +67,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	k.press("esc")
-	if v := k.View().Content; strings.Contains(v, "\x1b[7mSTRASSE") || k.browser.focus != keys.PagePane {
+	if v := k.View().Content; strings.Contains(v, "\x1b[7mSTRASSE") || k.browser.Focus != keys.PagePane {
 		t.Fatalf("not ended:\n%s", v)
 	}
 	k.press("n")

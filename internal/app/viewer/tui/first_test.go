@@ -3,13 +3,13 @@ package tui
 import (
 	"context"
 	"errors"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/read/catalog"
 )
 
@@ -139,8 +139,8 @@ func TestLookLine(t *testing.T) {
 	k.await("theme: dark")
 	run("layout stacked")
 	k.await("layout: stacked")
-	if k.o.Look.Theme != "dark" || k.browser.shape.layout != "stacked" || k.o.Screen.Get(themeSetting) != "dark" {
-		t.Errorf("%s %s", k.o.Look.Theme, k.browser.shape.layout)
+	if k.o.Look.Theme != "dark" || k.browser.Arrangement() != "stacked" || k.o.Screen.Get(themeSetting) != "dark" {
+		t.Errorf("%s %s", k.o.Look.Theme, k.browser.Arrangement())
 	}
 	run("color unread underline red")
 	k.until("the color", func() bool { return k.o.Look.Sgr[cells.UnreadText] == "4;31" })

@@ -10,21 +10,13 @@ import (
 
 // drawClock stops the library's draw ticker while no message comes. The ticker runs
 // framesPerSecond times a second all the time, which uses more battery than the rest of the
-// reader. Only a message changes the screen. After a key the clock ticks faster for a frame, so
+// reader. Only a message changes the screen. After a key the clock ticks faster for a while, so
 // that the key need not wait for the next draw.
 type drawClock struct {
-	ticker  *time.Ticker
-	mu      sync.Mutex
-	next    *time.Timer // until the next step
-	step    int         // index in steps, or the number of steps if the ticker is stopped
-	touched bool        // a message came in the present step
-}
-
-// steps are the intervals of the ticker, and how long each is used.
-var steps = [...]struct{ interval, lasts time.Duration }{
-	{time.Millisecond, frame},                         // after a key
-	{frame, 300 * time.Millisecond},                   // after another message
-	{800 * time.Millisecond, 2500 * time.Millisecond}, // a few more ticks, in case a busy machine missed one
+	ticker   *time.Ticker
+	mu       sync.Mutex
+	next     *time.Timer   // until the next step
+	interval time.Duration // of the ticker, too long if it is stopped
 }
 
 // newDrawClock returns the clock of a running program, nil if the library has no such ticker.
@@ -34,10 +26,15 @@ func newDrawClock(p *tea.Program) *drawClock {
 	if !field.IsValid() || field.Type() != reflect.TypeFor[*time.Ticker]() || field.IsNil() {
 		return nil
 	}
-	c := &drawClock{ticker: (*time.Ticker)(field.UnsafePointer()), step: 1}
+	c := &drawClock{ticker: (*time.Ticker)(field.UnsafePointer())}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.next = time.AfterFunc(steps[c.step].lasts, c.look)
+	c.next = time.AfterFunc(time.Hour, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.step(8 * c.interval)
+	})
+	c.step(frame)
 	return c
 }
 
@@ -48,32 +45,26 @@ func (c *drawClock) wake(key bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch c.touched = true; {
+	switch {
 	case key:
-		c.to(0)
-	case c.step > 1:
-		c.to(1)
+		c.step(frame / 8)
+	case c.interval > frame:
+		c.step(frame)
+	case c.interval == frame: // a tick must not wait longer because another message comes
+		c.next.Reset(stepTicks * frame)
 	}
 }
 
-// to begins a step. The caller holds c.mu.
-func (c *drawClock) to(step int) {
-	if c.step = step; step == len(steps) {
+// stepTicks is the number of ticks of a step.
+const stepTicks = 40
+
+// step begins a step: ticks in an interval. The next step has longer ones, in case a busy machine missed a tick, until
+// the ticker is stopped. The caller holds c.mu.
+func (c *drawClock) step(interval time.Duration) {
+	if c.interval = interval; interval > 8*frame {
 		c.ticker.Stop()
 		return
 	}
-	c.ticker.Reset(steps[step].interval)
-	c.next.Reset(steps[step].lasts)
-}
-
-// look begins the next step, unless a message came.
-func (c *drawClock) look() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.touched && c.step == 1 {
-		c.touched = false
-		c.next.Reset(steps[1].lasts)
-		return
-	}
-	c.to(c.step + 1)
+	c.ticker.Reset(interval)
+	c.next.Reset(stepTicks * interval)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
+
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 )
 
@@ -27,7 +28,7 @@ func TestSets(t *testing.T) {
 		}
 		does := map[string]bool{}
 		for _, b := range k.Bound {
-			for _, s := range b {
+			for _, s := range b.Actions {
 				does[s.Action] = true
 			}
 		}
@@ -101,17 +102,17 @@ func TestParseKeys(t *testing.T) {
 			}
 			continue
 		}
-		if got := k.Bound[keys.Place{Pane: "", Keys: tc.keys}].String(); got != tc.want || errs != "" && !strings.HasPrefix(tc.line, "use elm") {
+		if got := k.At(keys.Place{Pane: "", Keys: tc.keys}).String(); got != tc.want || errs != "" && !strings.HasPrefix(tc.line, "use elm") {
 			t.Errorf("%q: %s does %q, not %q; %s", tc.line, tc.keys, got, tc.want, errs)
 		}
 	}
 	k := ParseKeys("keys", []byte("x trash\nbad\ny run ls\n"))
-	if len(k.Errs) != 1 || !RunsCommands(k) || k.Bound[keys.Place{Pane: "", Keys: "x"}].String() != "trash" || k.Bound[keys.Place{Pane: "", Keys: "j"}].String() != "down" {
+	if len(k.Errs) != 1 || !RunsCommands(k) || k.At(keys.Place{Pane: "", Keys: "x"}).String() != "trash" || k.At(keys.Place{Pane: "", Keys: "j"}).String() != "down" {
 		t.Errorf("%v %v %v", k.Errs, RunsCommands(k), k.Bound)
 	}
 	k = ParseKeys("keys", []byte("y trash\ng top\ngz read\nZ none\n"))
 	for pressed, want := range map[string]string{"y": "trash", "yy": "", "gg": "", "g": "top", "gz": "read"} {
-		if got := k.Bound[keys.Place{Pane: "", Keys: pressed}].String(); got != want || k.Begins(pressed) != (pressed == "g") {
+		if got := k.At(keys.Place{Pane: "", Keys: pressed}).String(); got != want || k.Begins(pressed) != (pressed == "g") {
 			t.Errorf("%s does %q, not %q; begins %v", pressed, got, want, k.Begins(pressed))
 		}
 	}
@@ -129,7 +130,7 @@ func TestKeysByPane(t *testing.T) {
 		t.Errorf("%v", k.Errs)
 	}
 	for _, bad := range []string{"in", "in ;", "in list ; feeds", "in 'list"} {
-		if k := ParseKeys("keys", []byte("in entry\n"+bad+"\nx trash")); len(k.Errs) != 1 || k.Bound[keys.Place{Pane: "entry", Keys: "x"}] != nil {
+		if k := ParseKeys("keys", []byte("in entry\n"+bad+"\nx trash")); len(k.Errs) != 1 || k.At(keys.Place{Pane: "entry", Keys: "x"}) != nil {
 			t.Errorf("%q: %v, %v", bad, k.Errs, k.Bound)
 		}
 	}
@@ -258,8 +259,8 @@ func TestTables(t *testing.T) {
 			k := ParseKeys("test", []byte("use "+set))
 			for _, key := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[2+i], -1) {
 				name := strings.NewReplacer("\x00", "|", "#", "<hash>").Replace(key[1])
-				if !slices.ContainsFunc(k.Order, func(at keys.Place) bool {
-					return at.Keys == name && slices.ContainsFunc(k.Bound[at], func(c keys.Call) bool { return c.Action == action })
+				if !slices.ContainsFunc(k.Bound, func(at keys.Bound) bool {
+					return at.Keys == name && slices.ContainsFunc(at.Actions, func(c keys.Call) bool { return c.Action == action })
 				}) {
 					t.Errorf("%s: in the set %s %s does something else", action, set, name)
 				}
@@ -286,8 +287,8 @@ func TestManualKeys(t *testing.T) {
 	k := ParseKeys("test", nil)
 	for _, a := range actions() {
 		var pressed []string
-		for _, at := range k.Order {
-			if slices.ContainsFunc(k.Bound[at], func(c keys.Call) bool { return c.Action == a.name }) {
+		for _, at := range k.Bound {
+			if slices.ContainsFunc(at.Actions, func(c keys.Call) bool { return c.Action == a.name }) {
 				pressed = append(pressed, at.Keys)
 			}
 		}
@@ -331,10 +332,9 @@ func FuzzParseKeys(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		k := ParseKeys("keys", text)
-		for _, at := range k.Order {
-			b, ok := k.Bound[at]
-			if !ok || len(b) == 0 {
-				t.Fatalf("%q is in order, and not bound", at)
+		for _, at := range k.Bound {
+			if len(at.Actions) == 0 {
+				t.Fatalf("%v is bound to nothing", at)
 			}
 			if again, err := keys.Canonical(at.Keys); err != nil || again != at.Keys {
 				t.Fatalf("%q: %q %v", at, again, err)
@@ -343,8 +343,10 @@ func FuzzParseKeys(f *testing.F) {
 				t.Fatalf("%q: no such pane", at)
 			}
 		}
-		if len(k.Order) != len(k.Bound) {
-			t.Fatalf("%d and %d", len(k.Order), len(k.Bound))
+		for i, b := range k.Bound {
+			if slices.ContainsFunc(k.Bound[:i], func(other keys.Bound) bool { return other.Place == b.Place }) {
+				t.Fatalf("%v is bound twice", b)
+			}
 		}
 	})
 }

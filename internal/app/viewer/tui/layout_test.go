@@ -10,6 +10,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/scene"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
@@ -21,18 +22,18 @@ func drawn(t *testing.T, k *desk) string {
 	b := &k.browser
 	lines := strings.Split(k.shows(), "\n")
 	for _, l := range lines {
-		if n := termsafe.Width(l); n != b.width || len(lines) != b.height {
-			t.Fatalf("%dx%d, %s, focus %d: %d lines, %d columns: %q", b.width, b.height, b.shape.layout, b.focus, len(lines), n, l)
+		if n := termsafe.Width(l); n != b.Width || len(lines) != b.Height {
+			t.Fatalf("%dx%d, %s, focus %d: %d lines, %d columns: %q", b.Width, b.Height, b.Arrangement(), b.Focus, len(lines), n, l)
 		}
 	}
 	var names []string
 	focus := false
-	for _, p := range b.panes() {
-		names = append(names, fmt.Sprintf("%s %dx%d", keys.Panes[p.kind], p.width, p.height))
-		focus = focus || p.kind == b.focus
+	for _, p := range b.Panes() {
+		names = append(names, fmt.Sprintf("%s %dx%d", keys.Panes[p.Kind], p.Width, p.Height))
+		focus = focus || p.Kind == b.Focus
 	}
 	if !focus {
-		t.Fatalf("%dx%d, %s: pane %d is not in %q", b.width, b.height, b.shape.layout, b.focus, names)
+		t.Fatalf("%dx%d, %s: pane %d is not in %q", b.Width, b.Height, b.Arrangement(), b.Focus, names)
 	}
 	return strings.Join(names, ", ")
 }
@@ -56,16 +57,18 @@ func TestLayouts(t *testing.T) {
 	} {
 		k.update(tea.WindowSizeMsg{Width: c.width, Height: c.height})
 		for i := range cells.Layouts {
-			if got := drawn(t, k); k.browser.shape.layout != cells.Layouts[i] || got != c.want[i] {
-				t.Errorf("%dx%d, %s: %s, not %s", c.width, c.height, k.browser.shape.layout, got, c.want[i])
+			if got := drawn(t, k); k.browser.Arrangement() != cells.Layouts[i] || got != c.want[i] {
+				t.Errorf("%dx%d, %s: %s, not %s", c.width, c.height, k.browser.Arrangement(), got, c.want[i])
 			}
 			for _, focus := range []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane} {
-				k.browser.focus = focus
+				k.browser.Focus = focus
 				for _, key := range []string{">", "<"} {
 					k.press("9", "9", key)
 					drawn(t, k)
 				}
-				k.browser.shape.size = shape{}.size
+				for _, name := range scene.SizeSettings {
+					k.o.Screen.Set(name, "")
+				}
 			}
 			k.press("v")
 		}
@@ -88,27 +91,27 @@ func TestLayoutRemembered(t *testing.T) {
 	if got, want := string(d.screen.Text()), "feeds-width=24\nlayout=stacked\nlist-height=12\n"; strings.Join(slices.Sorted(strings.Lines(got)), "") != want {
 		t.Errorf("%q", got)
 	}
-	if b := newShape(d.screen, ""); b != (shape{"stacked", [3]int{24, 0, 12}}) {
+	if b := (scene.Layout{Screen: d.screen}); b.Arrangement() != "stacked" || b.Size(0) != 24 || b.Size(1) != 0 || b.Size(2) != 12 {
 		t.Errorf("%+v", b)
 	}
 	k.press("J", "enter")
 	k.await("word")
 	k.update(tea.MouseClickMsg{X: 30, Y: 5, Button: tea.MouseLeft})
 	k.await("word")
-	if b := &k.browser; b.focus != keys.ListPane || b.list.At != 4 {
-		t.Errorf("focus %d, line %d", b.focus, b.list.At)
+	if b := &k.browser; b.Focus != keys.ListPane || b.list.At != 4 {
+		t.Errorf("focus %d, line %d", b.Focus, b.list.At)
 	}
 	k.update(tea.MouseWheelMsg{X: 30, Y: 15, Button: tea.MouseWheelDown})
 	if got := k.browser.page.Y; got != 3 {
 		t.Errorf("text at %d", got)
 	}
-	k.browser.focus = keys.PagePane
+	k.browser.Focus = keys.PagePane
 	k.press("space")
 	if got := k.browser.page.Y; got != 11 {
 		t.Errorf("text at %d", got)
 	}
 	d.screen = values.Parse([]byte("layout=sideways\nlist-width=-3\nfeeds-width=x\n"), '=')
-	if b := newShape(d.screen, ""); b != (shape{layout: cells.AutoLayout}) {
+	if b := (scene.Layout{Screen: d.screen}); b.Arrangement() != cells.AutoLayout || b.Size(0) != 0 || b.Size(1) != 0 {
 		t.Errorf("%+v", b)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"

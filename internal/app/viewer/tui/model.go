@@ -14,10 +14,12 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/scene"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/terminal"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // model is the parent of the parts: it routes keys and effects to them. Only the UI goroutine uses it, and that
@@ -37,7 +39,7 @@ type model struct {
 	terminal   *terminal.Terminal
 	program    *tea.Program // nil in tests
 	clock      *drawClock
-	voice      *voice       // nil if the screen is drawn
+	voice      *scene.Voice // nil if the screen is drawn
 	defect     *part.Defect // the panic that ended the reader; nil if none did
 }
 
@@ -49,7 +51,7 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 	m.Env = &part.Env{Ctx: ctx, Printer: texts.New(o.Getenv), After: sendLater, KeyOf: o.Keys.Of}
 	m.connect(d)
 	if o.Plain {
-		m.voice = &voice{out: o.Out, hold: hold}
+		m.voice = &scene.Voice{Out: o.Out, Hold: scene.Hold}
 	}
 	if errs := slices.Concat(o.Keys.Errs, o.Look.Errs); len(errs) > 0 {
 		m.status = part.Say{Text: errs[0].Error(), Bad: true}
@@ -61,9 +63,10 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 func (m *model) connect(d Disk) {
 	o, b := m.o, &m.browser
 	m.work = work.New(&work.Env{Env: m.Env, Disk: d},
-		work.Options{Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name})
+		work.Options{Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name, Folders: m.line.folderLines,
+			Play: func(ref lektordir.Ref, path string) part.Effects { return b.page.Programs.Play(ref, path, true) }})
 	b.Env, b.marks, b.advance = m.Env, &m.work.Queue, o.Advance
-	b.layout = layout{textMost: o.Width, single: o.Plain, reading: b.page.Open}
+	b.Layout = scene.Layout{Screen: o.Screen, TextMost: o.Width, Single: o.Plain, Reading: b.page.Open}
 	b.tree = tree.Tree{Env: m.Env, Disk: d, Marks: b.marks, Settings: tree.Settings{Values: o.Screen, Seed: o.Random(),
 		Random: o.Random},
 		Closed: map[tree.ID]bool{},
@@ -71,17 +74,17 @@ func (m *model) connect(d Disk) {
 	b.tree.Await = b.tree.AwaitChanges
 	b.list = list.List{Env: m.Env, Disk: d, Tree: &b.tree, Marks: b.marks, Titles: map[part.Key]*string{},
 		State: list.State{Spec: list.Spec{Order: tree.ByDate}, ReadHere: map[part.Key]bool{}},
-		Pane:  func() (int, bool) { return b.linesOf(keys.ListPane), b.focus != keys.FeedsPane }}
+		Pane:  func() (int, bool) { return b.LinesOf(keys.ListPane), b.Focus != keys.FeedsPane }}
 	b.page = page.Page{Env: m.Env, Disk: d,
 		Programs: &page.Programs{Env: m.Env, Disk: d, Commands: d, Getenv: o.Getenv, Forbidden: o.NoCommands,
 			Plain: o.Plain},
-		Size: func() (int, int) { return b.textWidth(), b.linesOf(keys.PagePane) }}
+		Size: func() (int, int) { return b.TextWidth(), b.LinesOf(keys.PagePane) }}
 	m.pictures = page.Pictures{Env: m.Env, Disk: d, Pixels: func() (int, int) {
 		width, height := m.terminal.Cell()
-		return b.width * width, (b.height - 1) * height
+		return b.Width * width, (b.Height - 1) * height
 	}}
-	m.prompt = prompt.Prompt{Env: m.Env, Words: &m.line, Size: func() (int, int) { return b.width, b.lines() }}
-	m.appearance = appearance{Env: m.Env, o: o, layout: &b.layout, read: d.Look}
+	m.prompt = prompt.Prompt{Env: m.Env, Size: func() (int, int) { return b.Width, b.Lines() }}
+	m.appearance = appearance{Env: m.Env, o: o, layout: &b.Layout, read: d.Look}
 	m.appearance.use(o.Look)
 	m.line = commandLine{Env: m.Env, o: o, browser: b, prompt: &m.prompt, with: m.with}
 	b.tree.Rescan(nil)
@@ -89,7 +92,7 @@ func (m *model) connect(d Disk) {
 		if m.prompt.Menu != nil {
 			return keys.Panes[keys.MenuPane]
 		}
-		return keys.Panes[b.focus]
+		return keys.Panes[b.Focus]
 	}
 }
 
@@ -121,22 +124,18 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	_, key := msg.(tea.KeyPressMsg)
 	m.clock.wake(key)
-	before := m.status
 	cmd := m.apply(m.take(msg))
-	if m.status != before && m.status.Text != "" {
-		m.prompt.Keep(m.status.Text)
-	}
 	b := &m.browser
 	b.follow()
 	return m, part.Guarded(tea.Batch(cmd, b.marks.Begin(), b.tree.Begin(b.list.Took), b.list.Begin(), b.page.Begin(),
-		b.list.ReadTitles(), m.voice.speak(m, msg)))
+		b.list.ReadTitles(), m.speak(msg)))
 }
 
 // take takes a message, and returns its effects.
 func (m *model) take(msg tea.Msg) part.Effects {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		m.browser.width, m.browser.height = msg.Width, msg.Height
+		m.browser.Width, m.browser.Height = msg.Width, msg.Height
 		// When the screen becomes wider, the library's renderer copies lines into its old,
 		// narrower buffer and loses track of the new columns. So the whole screen is drawn
 		// again, twice, in case a slow machine was not done with the resize the first time.
@@ -184,40 +183,30 @@ func (m *model) carryOut(e any) tea.Cmd {
 	case part.Say:
 		if e.Text != "" {
 			m.status = e
+			m.prompt.Keep(e.Text)
 		}
 	case part.List:
 		b.list.Request(e)
 	case part.Do:
 		return m.apply(m.do(e.Call))
 	case part.Change:
-		c, failed := m.work.Change(e)
-		if c != nil && c.Trashes() {
+		if m.work.Flags(e).Trashes() {
 			b.list.Hide()
 		}
-		return m.apply(failed)
 	case part.Remember:
 		m.o.Screen.Set(e.Name, e.Value)
 		b.marks.Remember(e.Name, e.Value)
 	case part.SaveQuery:
 		b.marks.Save(e.Name, e.Query)
 	case part.Rescan:
-		if b.tree.Rescan(e.Feeds); e.All {
-			b.tree.Rescan(map[string]bool{"": true})
-		}
-	case part.Moved:
-		b.page.Rename(e.Refs...)
+		b.tree.Rescan(e.Feeds)
+		b.page.Rename(e.Moved...)
 	case part.Task:
 		return m.apply(m.work.Task(e))
 	case part.Download:
 		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.Title(part.KeyOf(e.Ref)), e.URLs[0])))
-	case part.Play:
-		return m.apply(b.page.Programs.Play(e.Ref, e.Path, true))
-	case part.Fetch:
-		return m.apply(m.work.Fetching.Feeds(e.Feeds))
 	case part.Exec:
 		return m.run(e)
-	case part.Quit:
-		return tea.Quit
 	default:
 		return m.show(e)
 	}
@@ -234,17 +223,10 @@ func (m *model) show(e any) tea.Cmd {
 		return m.apply(m.prompt.Confirm(e))
 	case part.Menu:
 		m.prompt.Menu, m.status = e.Lines, part.Say{}
-	case part.Keep:
-		m.prompt.Keep(e.Messages...)
 	case list.NextUnread:
 		return m.apply(b.nextUnread(e.By))
 	case tree.Shown:
 		return m.apply(b.shown(e))
-	case tree.Provisional:
-		// Entries among which the user has moved the cursor stay.
-		if s := b.list.Spec; b.focus == keys.FeedsPane && s.Of.Kind == tree.AllNode && s.Query == "" {
-			b.list.Provisional(e.Overview)
-		}
 	case tree.Trouble:
 		return m.trouble(e.Err)
 	}
@@ -282,7 +264,7 @@ func (m *model) key(k tea.KeyPressMsg) part.Effects {
 	}
 	switch {
 	case name == "<C-c>":
-		return part.Effects{part.Quit{}} // always: users try ^C in a program that they do not know
+		return part.Effects{part.Run(tea.Quit)} // always: users try ^C in a program that they do not know
 	case p.Line != nil:
 		return p.Type(name, k.Text)
 	case action == "command" && (p.Open() || m.pictures.On || p.IsQuiet()):
@@ -351,13 +333,13 @@ func (m *model) mouse(msg tea.MouseMsg) part.Effects {
 	}
 	_, click := msg.(tea.MouseClickMsg)
 	wheel := map[tea.MouseButton]int{tea.MouseWheelUp: -3, tea.MouseWheelDown: 3}[at.Button]
-	for _, p := range b.panes() {
-		switch row := at.Y - p.y - 1; {
-		case at.X < p.x || at.X >= p.x+p.width || row < -1 || row >= p.height:
-		case wheel != 0 && p.kind == keys.PagePane: // it is scrolled without the focus
+	for _, p := range b.Panes() {
+		switch row := at.Y - p.Y - 1; {
+		case at.X < p.X || at.X >= p.X+p.Width || row < -1 || row >= p.Height:
+		case wheel != 0 && p.Kind == keys.PagePane: // it is scrolled without the focus
 			return b.scroll(wheel)
 		case wheel != 0:
-			b.focus = p.kind
+			b.Focus = p.Kind
 			return b.move(wheel)
 		case click && at.Button == tea.MouseLeft && row >= 0:
 			return b.click(p, row)
@@ -395,7 +377,7 @@ func (m *model) suspend(part.Given) part.Effects {
 
 // quit goes back one pane; from the feeds it ends the reader.
 func (m *model) quit(g part.Given) part.Effects {
-	if m.browser.focus == keys.FeedsPane {
+	if m.browser.Focus == keys.FeedsPane {
 		return m.end(g)
 	}
 	m.browser.page.EndSearch() // one key leaves the entry
@@ -404,7 +386,7 @@ func (m *model) quit(g part.Given) part.Effects {
 
 // end ends the reader. If downloads are incomplete, it asks.
 func (m *model) end(part.Given) part.Effects {
-	quit := part.Effects{part.Quit{}}
+	quit := part.Effects{part.Run(tea.Quit)}
 	if n := m.work.Downloads.Incomplete(); n > 0 {
 		return part.Effects{part.Confirm{Text: m.Trf("%d downloads are not complete; end anyway?", n),
 			Yes: func() part.Effects { return quit }}}
@@ -445,13 +427,13 @@ func (m *model) reload(part.Given) part.Effects {
 // repeat says the line of the cursor again: as a line with --plain, else in the last line.
 func (m *model) repeat(part.Given) part.Effects {
 	if m.voice != nil {
-		m.voice.forget()
+		m.voice.Forget()
 		return nil
 	}
 	s := m.scene()
-	at, known := s.entryLine(true)
-	if s.focus == keys.FeedsPane {
-		at, known = s.nodeLine()
+	at, known := s.EntryLine(true)
+	if s.Focus == keys.FeedsPane {
+		at, known = s.NodeLine()
 	}
 	if known && m.prompt.Menu == nil {
 		return part.Effects{part.Say{Text: at.String()}}

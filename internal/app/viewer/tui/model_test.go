@@ -4,11 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	uv "github.com/charmbracelet/ultraviolet"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"io"
 	"io/fs"
 	"maps"
@@ -24,9 +19,15 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	uv "github.com/charmbracelet/ultraviolet"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/scene"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/values"
@@ -49,6 +50,8 @@ type memory struct {
 	// screen holds the remembered settings; nil drops them.
 	screen *values.Values
 	names  names
+	// unsubscribed is set if the subscription of the feed f has ended.
+	unsubscribed atomic.Bool
 }
 
 // feeder is a disk that has feeds and entries.
@@ -77,7 +80,7 @@ func (n *names) now(ctx context.Context, d feeder) (*catalog.Snapshot, error) {
 	defer n.mu.Unlock()
 	abouts := map[string]*subscriptions.About{}
 	for _, f := range feeds {
-		abouts[f.Hash] = &subscriptions.About{Feed: &lektordir.Feed{Hash: f.Hash, Name: f.Title}, Folders: f.Folders, Paused: f.Paused}
+		abouts[f.Hash] = &subscriptions.About{Feed: &lektordir.Feed{Hash: f.Hash, Name: f.Title}, Folders: f.Folders, Paused: f.Paused, Subscribed: f.Subscribed}
 		if _, ok := lists[f.Hash]; !ok {
 			lists[f.Hash] = nil
 		}
@@ -126,7 +129,7 @@ func (d *memory) wait(ctx context.Context) {
 
 func (d *memory) Feeds(ctx context.Context) ([]tree.Feed, error) {
 	d.wait(ctx)
-	return []tree.Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}}, {Hash: "g", Title: "Empty"}}, nil
+	return []tree.Feed{{Hash: "f", Title: "Feed", Folders: []string{"News / Inner"}, Subscribed: !d.unsubscribed.Load()}, {Hash: "g", Title: "Empty"}}, nil
 }
 
 func (d *memory) Now(ctx context.Context, _ catalog.Part) (*catalog.Snapshot, error) {
@@ -142,8 +145,7 @@ func (d *memory) List(ctx context.Context) (map[string][]lektordir.Ref, error) {
 	return map[string][]lektordir.Ref{"f": slices.DeleteFunc(slices.Clone(d.refs), lektordir.Ref.Trashed)}, nil
 }
 
-func (d *memory) Overview(context.Context, int) (*tree.Overview, error) { return nil, nil }
-func (d *memory) TakeDates(context.Context)                             {}
+func (d *memory) Counts(context.Context) (map[string]entrystore.Tally, error) { return nil, nil }
 func (d *memory) Learn(context.Context, []catalog.Entry, func(string, int, int)) error {
 	return nil
 }
@@ -165,7 +167,7 @@ func (d *memory) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	return rows
 }
 
-func (d *memory) SortTexts(ctx context.Context, entries []catalog.Entry, by string, _ func(int, int)) []string {
+func (d *memory) SortTexts(ctx context.Context, entries []catalog.Entry, by string) []string {
 	d.wait(ctx)
 	texts := make([]string, len(entries))
 	for i, e := range entries {
@@ -175,18 +177,12 @@ func (d *memory) SortTexts(ctx context.Context, entries []catalog.Entry, by stri
 	return texts
 }
 
-func (d *memory) Query(ctx context.Context, text string) (list.Query, error) {
+func (d *memory) Search(ctx context.Context, text string, entries []catalog.Entry) ([]catalog.Entry, bool, error) {
 	if text == "bad:" {
-		return list.Query{}, errors.New("query, column 1: bad")
+		return nil, false, errors.New("query, column 1: bad")
 	}
-	return list.Query{Find: func(context.Context) ([]lektordir.Ref, bool) { return nil, false }, Match: func(ctx context.Context, refs []lektordir.Ref) []bool {
-		d.wait(ctx)
-		yes := make([]bool, len(refs))
-		for i, r := range refs {
-			yes[i] = strings.Contains(r.Unique, text)
-		}
-		return yes
-	}}, nil
+	d.wait(ctx)
+	return slices.DeleteFunc(entries, func(e catalog.Entry) bool { return !strings.Contains(e.Ref().Unique, text) }), false, nil
 }
 
 func (d *memory) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*page.Entry, error) {
@@ -233,8 +229,8 @@ func (d *memory) Undo(ctx context.Context) (string, []lektordir.Ref, error) {
 	return "taken back", nil, nil
 }
 
-func (d *memory) Saved(context.Context) ([]tree.Saved, error) { return nil, nil }
-func (d *memory) Save(context.Context, string, string) error  { return nil }
+func (d *memory) Saved(context.Context) ([]entrystore.Saved, error) { return nil, nil }
+func (d *memory) Save(context.Context, string, string) error        { return nil }
 func (d *memory) Look(_ context.Context, typed string) (*cells.Look, error) {
 	return cells.ParseLook("look", []byte(typed)), nil
 }
@@ -247,13 +243,15 @@ func (d *memory) Remember(_ context.Context, name, value string) error {
 	return nil
 }
 func (d *memory) Open(context.Context, lektordir.Ref, string) (string, error) { return "", nil }
-func (d *memory) Player(_ context.Context, _ lektordir.Ref, what string, file bool) ([]string, []string, error) {
-	if file {
-		return nil, nil, errors.New("would play " + what)
+func (d *memory) Command(_ context.Context, _ lektordir.Ref, of page.Program, words []string) ([]string, []string, error) {
+	switch of {
+	case page.FilePlayer:
+		return nil, nil, errors.New("would play " + words[0])
+	case page.URLPlayer:
+		return []string{"true"}, nil, nil
+	case page.Bookmarker:
+		return []string{"echo", "kept"}, nil, nil
 	}
-	return []string{"true"}, nil, nil
-}
-func (d *memory) Command(_ context.Context, _ lektordir.Ref, words []string) ([]string, []string, error) {
 	return words, nil, nil
 }
 func (d *memory) Content(_ context.Context, _ lektordir.Ref, form string) ([]byte, error) {
@@ -281,9 +279,6 @@ func (d *memory) Download(ctx context.Context, _ lektordir.Ref, url, dir string,
 	progress(50, 200)
 	d.wait(ctx)
 	return dir + "/file", ctx.Err()
-}
-func (d *memory) Bookmarker(context.Context, lektordir.Ref) ([]string, []string, error) {
-	return []string{"echo", "kept"}, nil, nil
 }
 func (d *memory) Picture(context.Context, lektordir.Ref, string) ([]byte, error) {
 	return nil, errors.New("no picture is fetched unasked")
@@ -444,7 +439,7 @@ func TestSlowDisk(t *testing.T) {
 			d.gate <- struct{}{} // let the waiting calls and all further calls return
 		}
 	}()
-	k.browser.focus = keys.FeedsPane
+	k.browser.Focus = keys.FeedsPane
 	k.await("Title 19")
 	// The keys that were pressed too early did nothing, except undo.
 	k.until("the jobs", func() bool { return k.browser.marks.Len() == 0 })
@@ -523,7 +518,7 @@ func TestSearch(t *testing.T) {
 		if key != "" {
 			k.press(key)
 		}
-		if k.status.Text != "the list is not complete yet" || k.browser.marks.Len() > 0 || k.browser.focus != keys.ListPane || k.browser.list.Seek != 0 {
+		if k.status.Text != "the list is not complete yet" || k.browser.marks.Len() > 0 || k.browser.Focus != keys.ListPane || k.browser.list.Seek != 0 {
 			t.Errorf("after %q: %d changes, and\n%s", key, k.browser.marks.Len(), k.shows())
 		}
 		k.status = part.Say{}
@@ -553,9 +548,9 @@ func TestSizes(t *testing.T) {
 		for _, h := range []int{1, 4, 5, 15, 50} {
 			k.update(tea.WindowSizeMsg{Width: w, Height: h})
 			for _, p := range []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane} {
-				k.browser.focus = p
+				k.browser.Focus = p
 				lines := strings.Split(k.shows(), "\n")
-				if len(lines) != h && (w >= leastWidth && h >= leastHeight || len(lines) > h) {
+				if len(lines) != h && (w >= scene.LeastWidth && h >= scene.LeastHeight || len(lines) > h) {
 					t.Fatalf("%dx%d: %d lines", w, h, len(lines))
 				}
 				for _, l := range lines {
@@ -585,7 +580,7 @@ func TestNoPictureUnasked(t *testing.T) {
 	k.until("the refusal", func() bool { return strings.Contains(k.shows(), "unasked") })
 }
 
-// early is a disk that has an overview. At first it reads no entries.
+// early is a disk that has counts before it has read all. At first it reads some entries.
 type early struct{ *memory }
 
 func (d early) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
@@ -594,7 +589,13 @@ func (d early) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, e
 	}
 	feed := &subscriptions.About{Feed: &lektordir.Feed{Name: "Feed"}, Folders: []string{"News / Inner"}}
 	empty := &subscriptions.About{Feed: &lektordir.Feed{Name: "Empty"}}
-	return &catalog.Snapshot{Missing: 1, Feeds: []*catalog.Feed{catalog.NewFeed("f", feed, nil), catalog.NewFeed("g", empty, nil)}}, nil
+	return &catalog.Snapshot{Missing: 1, Feeds: []*catalog.Feed{catalog.NewFeed("f", feed, d.refs[15:]), catalog.NewFeed("g", empty, nil)}}, nil
+}
+
+func (d early) Titles(ctx context.Context, refs []lektordir.Ref) []string {
+	ended, end := context.WithCancel(ctx)
+	end()
+	return d.memory.Titles(ended, refs)
 }
 
 // read reports whether a whole snapshot was made.
@@ -604,20 +605,17 @@ func (n *names) read() bool {
 	return n.last != nil
 }
 
-func (d early) Overview(context.Context, int) (*tree.Overview, error) {
-	o := &tree.Overview{Counts: map[string]entrystore.Tally{"f": {All: 20, Unread: 20}}}
-	for i := 19; i > 14; i-- {
-		o.Newest = append(o.Newest, tree.Listed{Ref: d.refs[i], Date: d.refs[i].Delivered(), Title: fmt.Sprintf("Title %02d", i)})
-	}
-	return o, nil
+func (d early) Counts(context.Context) (map[string]entrystore.Tally, error) {
+	return map[string]entrystore.Tally{"f": {All: 20, Unread: 20}}, nil
 }
 
-// Before the first list is complete, the screen shows the overview, and its entries can be marked.
+// Before the first list is complete, the screen shows its first entries and the counts, and the entries can be marked.
 // A list that is not complete yet is not shown as empty.
 func TestOverview(t *testing.T) {
 	d := early{newMemory(20)}
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 19")
+	k.await("1/20")
 	if s := k.shows(); !strings.Contains(s, "1/20") || !strings.Contains(s, "20 unread") || strings.Contains(s, "Title 14") {
 		t.Fatalf("%s", s)
 	}
@@ -637,7 +635,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// glimpse is a disk that has read some entries of a feed, and has no overview until it is counted.
+// glimpse is a disk whose entries are counted late.
 type glimpse struct {
 	early
 	counted chan struct{}
@@ -651,15 +649,9 @@ func (d glimpse) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot,
 	return s, err
 }
 
-func (d glimpse) Titles(ctx context.Context, refs []lektordir.Ref) []string {
-	ended, end := context.WithCancel(ctx)
-	end()
-	return d.early.Titles(ended, refs)
-}
-
-func (d glimpse) Overview(ctx context.Context, n int) (*tree.Overview, error) {
+func (d glimpse) Counts(ctx context.Context) (map[string]entrystore.Tally, error) {
 	<-d.counted
-	return d.early.Overview(ctx, n)
+	return d.early.Counts(ctx)
 }
 
 // Unknown counts are omitted, not shown as 0.
@@ -700,7 +692,7 @@ func TestLearnStays(t *testing.T) {
 			k.press("l", "1", "6", "g", "g")
 		}
 		close(d.learnt)
-		k.until("the order", func() bool { return !k.browser.list.Dates.Runs && k.browser.list.Complete })
+		k.until("the order", func() bool { return len(k.work.Tasks.Of("")) == 0 && k.browser.list.Complete })
 		line := slices.IndexFunc(strings.Split(k.shows(), "\n"), func(l string) bool { return strings.Contains(l, ">N  ") })
 		k.until("rows", func() bool { return !strings.Contains(k.shows(), "…") })
 		at, _ := k.browser.list.Current()
@@ -713,7 +705,7 @@ func TestLearnStays(t *testing.T) {
 	}
 }
 
-// Entries of an overview stay on their lines when the first list replaces the overview.
+// The first entries stay on their lines when all are listed.
 func TestOverviewStays(t *testing.T) {
 	d := early{newMemory(20)}
 	k := newDesk(t, d, 80, 24)
@@ -779,7 +771,7 @@ func TestLearn(t *testing.T) {
 	k.await("/21")
 	close(d.learnt)
 	k.until("the order", func() bool {
-		return !k.browser.list.Dates.Runs && strings.Index(k.shows(), "Title 00") < strings.Index(k.shows(), "Title 20")
+		return len(k.work.Tasks.Of("")) == 0 && strings.Index(k.shows(), "Title 00") < strings.Index(k.shows(), "Title 20")
 	})
 	if strings.Contains(k.shows(), "indexing") {
 		t.Errorf("%s", k.shows())

@@ -3,12 +3,12 @@ package tui
 import (
 	"context"
 	"fmt"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"strings"
 	"testing"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -114,7 +114,7 @@ func (d *remembering) Feeds(ctx context.Context) ([]tree.Feed, error) {
 	return d.feeds, nil
 }
 
-// many is a disk with some feeds: an overview has their counts, and nothing is listed.
+// many is a disk with some feeds: the index has their counts, and nothing is listed.
 type many struct{ *remembering }
 
 func (d many) Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error) {
@@ -136,12 +136,12 @@ func (unlisted) List(context.Context) (map[string][]lektordir.Ref, error) {
 	return map[string][]lektordir.Ref{}, nil
 }
 
-func (d many) Overview(context.Context, int) (*tree.Overview, error) {
+func (d many) Counts(context.Context) (map[string]entrystore.Tally, error) {
 	counts := map[string]entrystore.Tally{}
 	for i, f := range d.feeds {
 		counts[f.Hash] = entrystore.Tally{All: 9, Unread: i % 3}
 	}
-	return &tree.Overview{Counts: counts}, nil
+	return counts, nil
 }
 
 // Feeds and folders with nothing unread are hidden, and feeds are sorted, in the folder of the

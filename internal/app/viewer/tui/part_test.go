@@ -3,14 +3,14 @@ package tui
 import (
 	"context"
 	"errors"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -42,7 +42,7 @@ func TestMarkStays(t *testing.T) {
 	k.apply(k.browser.choose(tree.ID{Kind: tree.FeedNode, Name: "f0001"}))
 	k.update(nil)
 	k.until("the feed", func() bool { return k.browser.list.Complete && len(k.browser.list.Items) == largeEach })
-	k.browser.focus = keys.ListPane
+	k.browser.Focus = keys.ListPane
 	d.held.Store(true)
 	scans := k.browser.tree.Scans.ID
 	k.press("m")
@@ -105,9 +105,7 @@ func TestPart(t *testing.T) {
 	d := newLarge()
 	k := newCounted(t, d)
 	k.idle()
-	if _, err := k.browser.marks.Flags([]lektordir.Ref{d.byFeed["f0001"][0]}, "F", ""); err != nil {
-		t.Fatal(err)
-	}
+	k.browser.marks.Flags(part.Change{Refs: []lektordir.Ref{d.byFeed["f0001"][0]}, Set: "F"})
 	r := &tree.ScanRequest{Feeds: map[string]bool{"f0002": true}}
 	part := r.Part(k.browser.tree.Snapshot, k.browser.marks.Feeds())
 	if !part.First["f0001"] || !part.First["f0002"] || len(part.First) != 2 || part.Recheck {
@@ -125,7 +123,7 @@ func TestPart(t *testing.T) {
 		t.Error("R does not look at all feeds")
 	}
 	for _, c := range []struct{ took, want time.Duration }{
-		{0, list.Pause}, {time.Millisecond, list.Pause}, {50 * time.Millisecond, 450 * time.Millisecond}, {time.Minute, time.Second},
+		{0, 100 * time.Millisecond}, {time.Millisecond, 100 * time.Millisecond}, {50 * time.Millisecond, 450 * time.Millisecond}, {time.Minute, time.Second},
 	} {
 		if got := tree.RestBetween(c.took); got != c.want {
 			t.Errorf("after %v the rest is %v, not %v", c.took, got, c.want)

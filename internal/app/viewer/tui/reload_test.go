@@ -1,8 +1,9 @@
 package tui
 
 import (
-	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"testing"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 )
 
 // A theme from the key stays when the file of the look is read again.

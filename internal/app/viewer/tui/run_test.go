@@ -3,7 +3,6 @@ package tui
 import (
 	"bytes"
 	"context"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"image"
 	"image/color"
 	"image/png"
@@ -12,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
 	"github.com/lektordir/lektor/internal/testkit/terminal"
 	"github.com/lektordir/lektor/lektordir"
 )

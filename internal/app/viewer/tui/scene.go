@@ -2,100 +2,92 @@ package tui
 
 import (
 	"cmp"
-	"fmt"
-	"slices"
 	"strings"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
-	"github.com/lektordir/lektor/lektordir"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/scene"
 )
 
-// scene is what is shown. It is painted on the screen, or its differences are spoken.
-type scene struct {
-	*texts.Printer
-	layout
-	feeds    tree.Scene
-	list     list.Scene
-	page     pageScene
-	prompt   *prompt.Line // nil if the user types none
-	menu     *part.Lines  // nil if none is open
-	pictures *page.Pictures
-	snapshot *tree.Snapshot // of which arrivals are told; nil before
-	last     lastScene
+// View draws the screen.
+func (m *model) View() tea.View {
+	v := tea.NewView("")
+	if m.voice != nil {
+		return v
+	}
+	v.AltScreen = true
+	if m.o.Mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	if m.browser.Width == 0 || m.browser.Height == 0 {
+		return v
+	}
+	s := m.scene()
+	v.SetContent(s.Paint(m.o.Look, m.o.Name))
+	if s.Prompt != nil {
+		_, x := s.Prompt.Shown(s.Width)
+		v.Cursor = tea.NewCursor(x, s.Height-1)
+	}
+	return v
 }
 
-// lastScene is what the last line may show.
-type lastScene struct {
-	question string
-	status   part.Say
-	typed    string // keys of a sequence, and its count
-	progress string // of work in the background
-	place    string // where the user is
-	help     string // the key of help
-}
-
-// pageScene is the third pane.
-type pageScene struct {
-	*page.Page
-	flags, title string
+// speak says what a message has changed, if the reader has no screen.
+func (m *model) speak(msg tea.Msg) tea.Cmd {
+	if m.voice == nil {
+		return nil
+	}
+	return m.voice.Speak(m.scene(), msg, m.After)
 }
 
 // scene returns what is shown.
-func (m *model) scene() *scene {
+func (m *model) scene() *scene.Scene {
 	b := &m.browser
-	s := &scene{Printer: m.Printer, layout: b.layout, prompt: m.prompt.Line, menu: m.prompt.Menu,
-		pictures: &m.pictures, snapshot: b.tree.Snapshot, last: lastScene{status: m.status,
-			typed: m.typed.Count + m.typed.Keys, help: m.o.Keys.Of("help") + " " + m.Tr("help"),
-			progress: cmp.Or(m.work.Tasks.Progress(), b.list.Dates.Progress)}}
+	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Prompt: m.prompt.Line, Menu: m.prompt.Menu,
+		Pictures: &m.pictures, Snapshot: b.tree.Snapshot, Last: scene.Last{Status: m.status,
+			Typed: m.typed.Count + m.typed.Keys, Help: m.o.Keys.Of("help") + " " + m.Tr("help"),
+			Progress: m.work.Tasks.Progress()}}
 	if m.prompt.Question != nil {
-		s.last.question = m.prompt.QuestionLine()
+		s.Last.Question = m.prompt.QuestionLine()
 	}
-	if n := s.menu; n != nil {
+	if n := s.Menu; n != nil {
 		if n.Live != nil {
 			n.Text = n.Live()
 			n.At = max(0, min(n.At, len(n.Text)-1))
 		}
 		if n.Choose != nil {
-			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.lines())
+			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.Lines())
 		}
 	}
-	s.feeds = b.tree.Scene(b.linesOf(keys.FeedsPane))
-	s.list = b.list.Scene(b.linesOf(keys.ListPane), m.o.Date)
-	if s.list.Total == 0 && s.snapshot != nil && len(s.snapshot.Feeds) == 0 && b.list.Spec.Query == "" &&
+	s.Feeds = b.tree.Scene(b.LinesOf(keys.FeedsPane))
+	s.List = b.list.Scene(b.LinesOf(keys.ListPane), m.o.Date)
+	if s.List.Total == 0 && s.Snapshot != nil && len(s.Snapshot.Feeds) == 0 && b.list.Spec.Query == "" &&
 		m.o.NoFetcher == nil {
-		s.list.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
+		s.List.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}
-	s.page = pageScene{&b.page, flagLetters(b.marks.Now(b.page.Ref)), cmp.Or(b.list.Title(b.page.Key), "…")}
-	s.last.place = m.place(s)
+	s.Page = scene.PageScene{Page: &b.page, Flags: scene.FlagLetters(b.marks.Now(b.page.Ref)),
+		Title: cmp.Or(b.list.Title(b.page.Key), "…")}
+	s.Last.Place = m.place(s)
 	return s
 }
 
 // place returns the position in the entry, the progress of a job, or the mode of the list; if there is room, keys.
-func (m *model) place(s *scene) string {
+func (m *model) place(s *scene.Scene) string {
 	b := &m.browser
 	switch {
-	case s.menu != nil:
-		return m.Tr(s.menu.Hint)
-	case s.snapshot == nil:
+	case s.Menu != nil:
+		return m.Tr(s.Menu.Hint)
+	case s.Snapshot == nil:
 		return m.Trf("reading %s", m.o.Name)
-	case s.focus == keys.PagePane && b.page.Entry != nil:
+	case s.Focus == keys.PagePane && b.page.Entry != nil:
 		place := b.page.Place(m.pictures.Can())
-		if m.work.Tasks.Len() > 0 {
-			place = m.work.Tasks.Progress() + ", " + place
-		}
-		return place
-	case s.last.progress != "":
-		return s.last.progress
-	case s.list.Spec.All:
+		return scene.Listed(s.Last.Progress, place)
+	case s.Last.Progress != "":
+		return s.Last.Progress
+	case s.List.Spec.All:
 		return m.Tr("read and unread entries")
-	case s.width >= 60:
+	case s.Width >= 60:
 		return m.hints()
 	}
 	return ""
@@ -113,99 +105,10 @@ func (m *model) hints() string {
 		switch {
 		case key == h.action, h.action == "all" && m.browser.list.Spec.IncludesRead(): // no key, or none needed
 			continue
-		case h.action == "quit" && m.browser.focus == keys.FeedsPane:
+		case h.action == "quit" && m.browser.Focus == keys.FeedsPane:
 			h.what = tr("end")
 		}
 		hints = append(hints, key+" "+h.what)
 	}
 	return strings.Join(hints, "  ")
-}
-
-// flagLetters returns N for an unread entry, and its flags but S.
-func flagLetters(r lektordir.Ref) string {
-	s := " "
-	if r.Unread() {
-		s = "N"
-	}
-	return s + strings.ReplaceAll(r.Flags(), "S", "")
-}
-
-// cursorAt is the line of the cursor: its number, its text, and its counts. A change of the text
-// is said at once, and a change of the others with the next one, since arrivals change them.
-type cursorAt struct{ number, line, counts string }
-
-func (c cursorAt) String() string { return listed(c.number, c.line, c.counts) }
-
-// listed returns texts with commas between them; some may be empty.
-func listed(texts ...string) string {
-	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ", ")
-}
-
-// title returns the name of the pane that has the focus.
-func (s *scene) title() string {
-	switch {
-	case s.focus == keys.FeedsPane:
-		return s.Tr("feeds")
-	case s.focus == keys.PagePane:
-		return s.Tr("entry")
-	case s.list.Spec.Query != "":
-		return s.Trf("entries of %s, search %s", s.list.Name, s.list.Spec.Query)
-	}
-	return s.Trf("entries of %s", s.list.Name)
-}
-
-// nodeLine returns the line of the cursor in the feeds.
-func (s *scene) nodeLine() (at cursorAt, known bool) {
-	f := &s.feeds
-	if f.At >= f.Total {
-		return at, false
-	}
-	n := f.Cursor
-	at = cursorAt{number: s.Trf("%d of %d", f.At+1, f.Total), line: n.Label}
-	switch {
-	case n.Kind == tree.FolderNode && n.Closed:
-		at.line = s.Trf("closed folder %s", at.line)
-	case n.Kind == tree.FolderNode:
-		at.line = s.Trf("folder %s", at.line)
-	case n.Kind == tree.SavedNode:
-		at.line = s.Trf("saved search %s", at.line)
-	case n.Paused:
-		at.line = s.Trf("paused feed %s", at.line)
-	}
-	at.line = listed(at.line, n.Site, n.Err)
-	switch {
-	case n.Flagged > 0:
-		at.counts = s.Trf("%d flagged", n.Flagged)
-	case n.Unread > 0:
-		at.counts = s.Trf("%d unread", n.Unread)
-	}
-	return at, true
-}
-
-// entryLine returns the line of the cursor in the list. The list that was said before may be
-// shown while it is read again; of another one, nothing is known before it is complete.
-func (s *scene) entryLine(same bool) (at cursorAt, known bool) {
-	l := &s.list
-	if l.Err != "" {
-		return cursorAt{line: l.Err}, true
-	} else if l.Total == 0 {
-		return cursorAt{line: l.Empty}, l.Complete
-	}
-	e := l.Entries[l.At-l.Top]
-	if !e.Known || !l.Complete && !same && !l.Partial {
-		return at, false
-	}
-	if at.number = fmt.Sprint(l.At + 1); l.Count > 0 {
-		at.number = s.Trf("%d of %d", l.At+1, l.Count)
-	}
-	read, flagged := s.Tr("read"), ""
-	if e.Ref.Unread() {
-		read = s.Tr("unread")
-	}
-	if e.Ref.HasFlag('F') {
-		flagged = s.Tr("flagged")
-	}
-	others := strings.NewReplacer("S", "", "F", "").Replace(e.Ref.Flags())
-	at.line = listed(read, flagged, others, strings.TrimSpace(e.Date), e.Title, e.Feed)
-	return at, true
 }

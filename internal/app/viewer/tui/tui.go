@@ -76,9 +76,6 @@ type Disk interface {
 	Look(ctx context.Context, typed string) (*cells.Look, error)
 }
 
-// plainWriter hides from the library that a file is a terminal.
-type plainWriter struct{ io.Writer }
-
 // Run runs the reader until the user ends it, a signal comes, or ctx ends. It restores the
 // terminal, also after a panic or a signal. Then it makes the changes that the user requested and
 // that are not made yet, unless ^C ends that. After a signal it returns [cmdline.Stopped].
@@ -93,7 +90,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	// The size is an option because the library would read it in two goroutines at once when a
 	// command has ended, which is a race. The default theme has the sixteen colours that every terminal has.
 	size := t.Size()
-	out := io.Writer(plainWriter{o.Out})
+	out := io.Writer(struct{ io.Writer }{o.Out}) // hides that it is a terminal
 	if o.Plain {
 		out = io.Discard // the voice of the model writes
 	}
@@ -105,7 +102,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	m.Send, m.program = p.Send, p
 	_, err := p.Run()
 	leave()
-	m.voice.end()
+	m.voice.End()
 	interrupt := func(s os.Signal) {
 		t.EndedBy.Store(s)
 		cancel()

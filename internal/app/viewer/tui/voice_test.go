@@ -3,8 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/scene"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -20,9 +21,9 @@ import (
 func newVoice(t *testing.T, d Disk, late bool) (*desk, *strings.Builder) {
 	t.Helper()
 	k, out := newDesk(t, d, 80, 12), &strings.Builder{}
-	k.voice, k.browser.single = &voice{out: out, hold: time.Millisecond}, true
+	k.voice, k.browser.Single = &scene.Voice{Out: out, Hold: time.Millisecond}, true
 	k.After = func(after time.Duration, msg tea.Msg) tea.Cmd {
-		if msg == (voiceMsg{}) && !late {
+		if msg == (scene.SpeakMsg{}) && !late {
 			return nil
 		}
 		return sendLater(after, msg)
@@ -116,11 +117,11 @@ func TestVoiceWaits(t *testing.T) {
 	k.says(out, "mark all as read? (y/n)\n")
 
 	release := make(chan struct{})
-	k.start(k.work.Tasks.Begin(part.Task{Name: "saving", Do: func(_ context.Context, progress func(string)) (string, error) {
+	k.start(k.apply(k.work.Task(part.Task{Name: "saving", Do: func(_ context.Context, progress func(string)) (string, error) {
 		progress("1 of 2")
 		<-release
 		return "saved", nil
-	}}).Await)
+	}})))
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
 	d.mu.Unlock()
@@ -131,8 +132,7 @@ func TestVoiceWaits(t *testing.T) {
 	}
 	k.press("y")
 	k.says(out, "done")
-	k.says(out, "saving 1 of 2\n")
-	k.says(out, "2 new entries\n")
+	k.says(out, "saving 1 of 2\n2 new entries\n")
 	close(release)
 	if got := k.says(out, "saved"); got != "saved\n" {
 		t.Errorf("%q", got)

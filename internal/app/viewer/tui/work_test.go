@@ -3,8 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"maps"
 	"reflect"
 	"runtime"
@@ -16,6 +14,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -294,19 +294,19 @@ func TestEndWithoutMessage(t *testing.T) {
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 00")
-	task := k.work.Tasks.Begin(part.Task{Name: "work", Do: func(context.Context, func(string)) (string, error) { return "", nil }})
-	half := part.Then(func() part.Effects {
-		task.Progress = "half"
-		return nil
-	})
-	for _, end := range []tea.Msg{part.Effects{part.Say{}}, half, task.Await()} {
+	task, begun := k.work.Tasks.Begin(part.Task{Name: "work", Do: func(_ context.Context, progress func(string)) (string, error) {
+		progress("half")
+		return "", nil
+	}})
+	look := begun[0].(part.Run)()
+	for _, end := range []tea.Msg{part.Effects{part.Say{}}, look, task.Await()} {
 		k.say("the message of a key")
 		k.update(end)
 		if got := k.status.Text; got != "the message of a key" {
 			t.Errorf("got %q after %#v; want the message of a key", got, end)
 		}
 	}
-	if k.work.Tasks.Len() > 0 {
-		t.Errorf("got %d tasks after the end; want none", k.work.Tasks.Len())
+	if n := len(k.work.Tasks.Of("work")); n > 0 {
+		t.Errorf("got %d tasks after the end; want none", n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -84,12 +85,8 @@ func Ends(s string, width int) string {
 	if len(s) <= width || termsafe.Width(s) <= width || width < 3 {
 		return s
 	}
-	runes := []rune(s)
-	tail, to := (width-1)/2, len(runes)
-	for free := tail; free >= termsafe.Width(string(runes[to-1])); to-- {
-		free -= termsafe.Width(string(runes[to-1]))
-	}
-	return termsafe.Truncate(s, width-tail) + string(runes[to:])
+	tail := (width - 1) / 2
+	return termsafe.Truncate(s, width-tail) + ansi.TruncateLeftWc(s, termsafe.Width(s)-tail, "")
 }
 
 // BreakLines makes each line of text plain, and breaks lines longer than width columns.
@@ -97,23 +94,7 @@ func BreakLines(text string, width int) []string {
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		line = Plain(strings.ReplaceAll(line, "\t", "    "))
-		for len(line) > width && termsafe.Width(line) > width {
-			at, used := 0, 0
-			for i, r := range line {
-				w := termsafe.Width(string(r))
-				if used+w > width {
-					break
-				}
-				used += w
-				at = i + utf8.RuneLen(r)
-			}
-			if at == 0 {
-				break // the next character is wider than the line
-			}
-			out = append(out, line[:at])
-			line = line[at:]
-		}
-		out = append(out, line)
+		out = append(out, strings.Split(ansi.HardwrapWc(line, width, true), "\n")...)
 	}
 	return out
 }

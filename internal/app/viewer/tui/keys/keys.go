@@ -7,7 +7,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,8 +41,7 @@ func Sets() []string {
 
 // Keys are the bindings of keys.
 type Keys struct {
-	Bound map[Place]Binding
-	Order []Place // the keys of bound in the order of the file, for help
+	Bound []Bound // in the order of the file
 	// Pane returns the pane that has the keys of the user; "" stands for all panes.
 	Pane func() string
 	// Errs are the errors of invalid lines, which are ignored.
@@ -78,6 +76,12 @@ type Place struct {
 	Keys string // in the form of the file
 }
 
+// Bound is keys with their actions.
+type Bound struct {
+	Place
+	Actions Binding
+}
+
 // Binding is the actions of a key or a key sequence, in order.
 type Binding []Call
 
@@ -100,7 +104,7 @@ func (b Binding) String() string {
 // A key is a character, or a name in angle brackets: <space>, <C-d>, <A-x>, <f1>. Words
 // are separated by spaces and can be quoted, see [cmdline.Words].
 func Parse(name string, text []byte, check func(c Call) error) *Keys {
-	k := &Keys{Bound: map[Place]Binding{}, Pane: func() string { return "" }, check: check}
+	k := &Keys{Pane: func() string { return "" }, check: check}
 	k.read(name, text, DefaultSet)
 	return k
 }
@@ -108,7 +112,7 @@ func Parse(name string, text []byte, check func(c Call) error) *Keys {
 // read binds the keys of a set, "" for none, and then those of the lines. The lines may name
 // another set.
 func (k *Keys) read(name string, text []byte, set string) {
-	var lines []line
+	var lines []Bound
 	number, panes := 0, []string{""}
 	for raw := range bytes.Lines(text) {
 		number++
@@ -126,8 +130,11 @@ func (k *Keys) read(name string, text []byte, set string) {
 		case first == "in":
 			panes, err = parsePanes(steps)
 		default:
-			l := line{panes: panes}
-			if l.keys, l.calls, err = k.binding(first, steps); err == nil {
+			var l Bound
+			if l.Keys, l.Actions, err = k.binding(first, steps); err != nil {
+				break
+			}
+			for _, l.Pane = range panes {
 				lines = append(lines, l)
 			}
 		}
@@ -149,13 +156,6 @@ func (k *Keys) read(name string, text []byte, set string) {
 		k.read("the set "+set, []byte(base), "")
 	}
 	k.take(lines)
-}
-
-// line is a line of a file of keys that binds some.
-type line struct {
-	panes []string // as in place
-	keys  string
-	calls Binding
 }
 
 // words returns the first word of a line, and those of its actions.
@@ -213,42 +213,37 @@ func parsePanes(steps [][]string) (panes []string, err error) {
 // also the bindings of single panes that were there before, so that a user's line holds in all of
 // them, whichever set it changes. Longer sequences that were there before are removed, as the user's
 // key would wait for them.
-func (k *Keys) take(lines []line) {
+func (k *Keys) take(lines []Bound) {
 	for _, l := range lines {
-		all, none := slices.Contains(l.panes, ""), l.calls[0].Action == "none"
-		k.unbind(func(at Place) bool {
-			return all && at.Keys == l.keys ||
-				!none && (all || slices.Contains(l.panes, at.Pane)) && len(at.Keys) > len(l.keys) &&
-					strings.HasPrefix(at.Keys, l.keys)
+		none := l.Actions[0].Action == "none"
+		k.Bound = slices.DeleteFunc(k.Bound, func(old Bound) bool {
+			return l.Pane == "" && old.Keys == l.Keys || !none && (l.Pane == "" || old.Pane == l.Pane) &&
+				len(old.Keys) > len(l.Keys) && strings.HasPrefix(old.Keys, l.Keys)
 		})
 	}
 	for _, l := range lines {
-		for _, pane := range l.panes {
-			at := Place{pane, l.keys}
-			k.unbind(func(old Place) bool { return old == at })
-			if pane == "" && l.calls[0].Action == "none" {
-				continue
-			}
-			k.Bound[at] = l.calls
-			k.Order = append(k.Order, at)
+		k.Bound = slices.DeleteFunc(k.Bound, func(old Bound) bool { return old.Place == l.Place })
+		if l.Pane != "" || l.Actions[0].Action != "none" {
+			k.Bound = append(k.Bound, l)
 		}
 	}
 }
 
-// unbind removes bindings.
-func (k *Keys) unbind(which func(Place) bool) {
-	k.Order = slices.DeleteFunc(k.Order, which)
-	maps.DeleteFunc(k.Bound, func(at Place, _ Binding) bool { return which(at) })
+// At returns the binding of keys in a pane, nil if there is none.
+func (k *Keys) At(at Place) Binding {
+	if i := slices.IndexFunc(k.Bound, func(b Bound) bool { return b.Place == at }); i >= 0 {
+		return k.Bound[i].Actions
+	}
+	return nil
 }
 
 // Get returns the binding of keys in the present pane. The pane's own binding goes before the one
 // for all panes.
 func (k *Keys) Get(keys string) (b Binding, ok bool) {
-	b, ok = k.Bound[Place{k.Pane(), keys}]
-	if !ok {
-		b, ok = k.Bound[Place{"", keys}]
+	if b = k.At(Place{k.Pane(), keys}); b == nil {
+		b = k.At(Place{"", keys})
 	}
-	return b, ok && b[0].Action != "none"
+	return b, b != nil && b[0].Action != "none"
 }
 
 // Action returns the first action of a key, "" if it has none.
@@ -262,9 +257,10 @@ func (k *Keys) Action(name string) string {
 // Of returns the keys of an action in the present pane for a message, or the action's name if it
 // has no keys there.
 func (k *Keys) Of(action string) string {
+	is := func(b Binding, ok bool) bool { return ok && len(b) == 1 && b[0].Action == action }
 	for _, pane := range []string{k.Pane(), ""} {
-		for _, at := range k.Order {
-			if b, _ := k.Get(at.Keys); at.Pane == pane && len(b) == 1 && b[0].Action == action {
+		for _, at := range k.Bound {
+			if at.Pane == pane && is(at.Actions, true) && is(k.Get(at.Keys)) {
 				return at.Keys
 			}
 		}
@@ -276,8 +272,8 @@ func (k *Keys) Of(action string) string {
 // present pane, longer sequences for all panes do not count.
 func (k *Keys) Begins(keys string) bool {
 	pane := k.Pane()
-	own := k.Bound[Place{pane, keys}]
-	for at := range k.Bound {
+	own := k.At(Place{pane, keys})
+	for _, at := range k.Bound {
 		if len(at.Keys) > len(keys) && strings.HasPrefix(at.Keys, keys) &&
 			(at.Pane == pane || at.Pane == "" && (own == nil || own[0].Action == "none")) {
 			return true

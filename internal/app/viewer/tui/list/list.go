@@ -2,8 +2,10 @@
 package list
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,21 +28,11 @@ type Disk interface {
 	Learn(ctx context.Context, entries []catalog.Entry, progress func(what string, done, total int)) error
 	// Titles returns the titles of entries, in the same order.
 	Titles(ctx context.Context, refs []lektordir.Ref) []string
-	// SortTexts returns for each entry its title, or its author, in a form to sort by. It may take
-	// long, and calls progress repeatedly.
-	SortTexts(ctx context.Context, entries []catalog.Entry, by string, progress func(done, total int)) []string
-	// Query parses a query.
-	Query(ctx context.Context, text string) (Query, error)
-}
-
-// Query is a parsed query.
-type Query struct {
-	State bool // the query has a term about flags, for example is:unread
-	// Find returns the entries that the query selects, in any order, without trashed ones. If ok
-	// is false, the index cannot answer the query and only Match can.
-	Find func(ctx context.Context) (found []lektordir.Ref, ok bool)
-	// Match reports for each entry whether the query selects it.
-	Match func(ctx context.Context, refs []lektordir.Ref) []bool
+	// SortTexts returns for each entry its title, or its author, in a form to sort by. It may take long.
+	SortTexts(ctx context.Context, entries []catalog.Entry, by string) []string
+	// Search returns those entries that a query selects. It reports whether the query has a term about flags, for
+	// example is:unread.
+	Search(ctx context.Context, query string, entries []catalog.Entry) (found []catalog.Entry, flags bool, err error)
 }
 
 // List is the second pane: entries.
@@ -52,16 +44,10 @@ type List struct {
 	Marks part.Pending                // changes that are not made; entries are shown as they will be after these
 	Pane  func() (lines int, at bool) // the lines of the pane, and whether the focus is on the list, or on an entry
 
-	Titles map[part.Key]*string // nil while the title is being read
-	Job    part.Job[part.List]
-	Took   time.Duration // how long it took to make the last list
-	Dates  dateReading
-}
-
-// dateReading is the state of the reading of dates in the background.
-type dateReading struct {
-	Runs     bool
-	Progress string // also of sorting
+	Titles   map[part.Key]*string // nil while the title is being read
+	Job      part.Job[part.List]
+	Took     time.Duration // how long it took to make the last list
+	learning bool          // the dates of entries are being read
 }
 
 // State is the state of a list of one node.
@@ -196,7 +182,6 @@ func (l *List) Sort(o tree.Order) part.Effects {
 		l.Tree.Settings.Seed = l.Tree.Settings.Random() // shuffled anew each time
 	}
 	set := l.Tree.Remember("sort", l.Spec.Of, o.String())
-	l.Tree.Settings.Set(set.Name, set.Value)
 	l.Spec.Order = l.Tree.Settings.OrderOf(l.Spec.Of)
 	return part.Effects{set, part.Say{Text: tree.SortedBy(l.Printer, o)}, part.List{}}
 }
@@ -273,27 +258,6 @@ func (l *List) ReadNode(part.Given) part.Effects {
 // Incomplete is the message about a key that works on the list, if it is pressed too early.
 func (l *List) Incomplete() part.Effects { return l.Say("the list is not complete yet") }
 
-// Pause is the least time between two messages about progress.
-const Pause = 100 * time.Millisecond
-
-// progress returns a function that shows the progress of work in the background.
-func (l *List) progress() func(what string, done, total int) {
-	var last time.Time
-	return func(what string, done, total int) {
-		text := ""
-		if done < total {
-			if time.Since(last) <= Pause {
-				return
-			}
-			last, text = time.Now(), l.Trf("%s: %d of %d", l.Tr(what), done, total)
-		}
-		l.Send(part.Then(func() part.Effects {
-			l.Dates.Progress = text
-			return nil
-		}))
-	}
-}
-
 // Begin returns the command that makes the requested list, nil if there is no request, a
 // list is being made, or the entries are not listed yet.
 func (l *List) Begin() tea.Cmd {
@@ -306,8 +270,6 @@ func (l *List) Begin() tea.Cmd {
 	}
 	w := Work{Spec: l.Spec, Disk: l.Disk, Snapshot: l.Tree.Snapshot, ReadHere: maps.Clone(l.ReadHere),
 		Old: l.Sorted}
-	progress, what := l.progress(), l.Trf("sorting by %s", w.By)
-	w.progress = func(done, total int) { progress(what, done, total) }
 	return func() tea.Msg {
 		began := time.Now()
 		list, err := w.Make(ctx, func(found []*Item) {
@@ -333,11 +295,7 @@ func (l *List) takeList(id int, list *SortedList, took time.Duration, err error)
 	}
 	l.Took = took
 	if list != nil {
-		seen := list.snapshot
-		if l.Job.Next == nil {
-			seen = l.Tree.Snapshot // later scans saw no change of the list
-		}
-		l.Marks.Listed(seen.Scan)
+		l.Marks.Listed(list.snapshot.Scan)
 		if list.snapshot.Partial {
 			l.takeProvisional(list.Items)
 			return nil
@@ -361,26 +319,27 @@ func (l *List) takeList(id int, list *SortedList, took time.Duration, err error)
 		}
 		e = part.Effects{NextUnread{by}}
 	}
-	if !list.Dated {
-		e = append(e, part.Run(l.learn(list.Items)))
+	if !list.Dated && !l.learning {
+		l.learning = true
+		e = append(e, l.learn(list.Items))
 	}
 	return e
 }
 
-// learn returns the command that reads the dates of entries, nil if they are being read.
-func (l *List) learn(items []*Item) tea.Cmd {
-	if l.Dates.Runs {
-		return nil
-	}
-	l.Dates.Runs = true
-	return func() tea.Msg {
-		entries := make([]catalog.Entry, len(items))
-		for i, it := range items {
-			entries[i] = it.Entry
-		}
-		err := l.Disk.Learn(l.Ctx, entries, l.progress())
-		return part.Then(func() part.Effects {
-			l.Dates = dateReading{}
+// learn returns the task that reads the dates of entries, after which the list is made again.
+func (l *List) learn(items []*Item) part.Task {
+	return part.Task{
+		Do: func(ctx context.Context, progress func(string)) (string, error) {
+			entries := make([]catalog.Entry, len(items))
+			for i, it := range items {
+				entries[i] = it.Entry
+			}
+			return "", l.Disk.Learn(ctx, entries, func(what string, done, total int) {
+				progress(l.Trf("%s: %d of %d", l.Tr(what), done, total))
+			})
+		},
+		Then: func(err error) part.Effects {
+			l.learning = false
 			if err != nil {
 				return l.Fail(err)
 			}
@@ -388,8 +347,7 @@ func (l *List) learn(items []*Item) tea.Cmd {
 			// A running request has the stale list. Its dates would be missing again, and be learned again.
 			l.Job.Abandon()
 			return part.Effects{part.List{Again: true}}
-		})
-	}
+		}}
 }
 
 // take shows the items of a list. The cursor stays on its entry, and the entry on its line of
@@ -408,7 +366,7 @@ func (l *List) take(items []*Item) {
 	if !stays {
 		return
 	}
-	if i := find(l.Items, l.At, on); i >= 0 {
+	if i := slices.IndexFunc(l.Items, func(it *Item) bool { return it.Same(on) }); i >= 0 {
 		// At the top new entries should become visible, so the entry may move down the screen.
 		if l.Y > 0 || i >= lines {
 			l.Y += i - l.At
@@ -422,20 +380,6 @@ func (l *List) takeProvisional(items []*Item) {
 	top := l.CursorToTop && l.Spec.Order != tree.ByDate
 	l.take(items)
 	l.CursorToTop = top
-}
-
-// find returns the index of an entry in a list, or -1. It searches from near outwards, because
-// an entry rarely moves far.
-func find(items []*Item, near int, entry catalog.Entry) int {
-	near = max(0, min(near, len(items)-1))
-	for by := range len(items) {
-		for _, i := range [...]int{near - by, near + by} {
-			if i >= 0 && i < len(items) && items[i].Same(entry) {
-				return i
-			}
-		}
-	}
-	return -1
 }
 
 // maxTitles is the number of titles above which all are dropped.
@@ -484,16 +428,58 @@ func (l *List) SortMenu(reversed bool) part.Effects {
 	return tree.OrderMenu(l.Printer, l.Tr("sort the list by"), tree.EntryOrders, l.Spec.Order, reversed, l.Sort)
 }
 
-// Provisional shows the entries of an overview until all are listed.
-func (l *List) Provisional(o *tree.Overview) {
-	l.Job.Abandon()
-	var items []*Item
-	for i, e := range o.Newest {
-		feed := catalog.NewFeed(e.Ref.Feed, nil, []lektordir.Ref{e.Ref})
-		if found, ok := feed.Find(e.Ref.Unique); ok {
-			items = append(items, &Item{Entry: found, date: DateOf(e.Date)})
-			l.Titles[found.ID()] = &o.Newest[i].Title
-		}
+// Scene is the second pane.
+type Scene struct {
+	Spec              Spec
+	Name              string
+	Err               string
+	Empty             string // the message if there are no entries
+	Complete, Partial bool
+	At, Top, Total    int
+	Count             int // of all entries, or of the unread ones before all are listed; 0 if it is unknown
+	Entries           []EntryScene
+}
+
+// EntryScene is a line of the second pane.
+type EntryScene struct {
+	Ref         lektordir.Ref
+	Date, Title string
+	Feed        string // "" in the list of one feed
+	Known       bool   // the title is
+}
+
+// Scene returns the pane with the lines that a height has room for.
+func (l *List) Scene(height int, date func(time.Time) string) Scene {
+	s := Scene{Spec: l.Spec, Name: l.Tree.Name(l.Spec.Of), Complete: l.Complete, At: l.At, Total: len(l.Items)}
+	snapshot := cmp.Or(l.Tree.Snapshot, &tree.Snapshot{})
+	if s.Partial, s.Count = snapshot.Partial, s.Total; snapshot.Uncounted {
+		s.Count = 0
+	} else if s.Partial {
+		s.Count = snapshot.All.Unread
 	}
-	l.takeProvisional(items)
+	if l.err != nil {
+		s.Err = l.err.Error()
+	}
+	switch {
+	case l.Spec.Query != "":
+		s.Empty = l.Tr("nothing matches")
+	case l.Spec.IncludesRead():
+		s.Empty = l.Tr("no entries")
+	default:
+		s.Empty = l.Trf("nothing unread: %s shows read entries", l.KeyOf("all"))
+	}
+	l.Y = cells.Window(l.Y, l.At, len(l.Items), height)
+	s.Top = l.Y
+	for _, it := range l.Items[l.Y:min(len(l.Items), l.Y+height)] {
+		ref, title := l.Marks.Now(it.Ref()), l.Titles[it.ID()]
+		e := EntryScene{Ref: ref, Date: date(it.date.Time()), Title: "…", Known: title != nil}
+		if title != nil {
+			e.Title = *title
+		}
+		if f := snapshot.Feeds[ref.Feed]; f != nil && l.Spec.Of.Kind != tree.FeedNode {
+			e.Feed = f.Title
+		}
+		s.Entries = append(s.Entries, e)
+	}
+	return s
 }

@@ -3,9 +3,8 @@ package list
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
+	"fmt"
 	"hash/fnv"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -72,20 +71,29 @@ type Work struct {
 	Snapshot *tree.Snapshot
 	ReadHere map[part.Key]bool // read entries that stay in the list
 	Old      *SortedList       // the list before; may be nil
-	progress func(done, total int)
 }
 
-// Make makes the list. A search calls partial with the entries that it has found so far.
-func (w *Work) Make(ctx context.Context, partial func([]*Item)) (*SortedList, error) {
-	if w.text() != "" {
-		return w.search(ctx, partial)
-	}
-	if w.again() {
+// Make makes the list. If the texts to sort by take long, provisional gets the entries by date meanwhile; it may be
+// nil.
+func (w *Work) Make(ctx context.Context, provisional func([]*Item)) (*SortedList, error) {
+	text := w.text()
+	if text == "" && w.again() {
 		if list := w.Update(ctx); list != nil {
 			return list, nil
 		}
 	}
-	return w.sorted(ctx, w.unread(w.Snapshot.Entries(w.Of, nil)), partial), nil
+	entries := w.Snapshot.Entries(w.Of, nil)
+	if text == "" {
+		return w.sorted(ctx, w.unread(entries), provisional), nil
+	}
+	found, flags, err := w.Disk.Search(ctx, text, entries)
+	if err != nil {
+		return nil, err
+	}
+	if w.Of.Kind == tree.SavedNode && w.Query == "" && !flags {
+		found = w.unread(found) // as ls does, unless the query has a term about flags
+	}
+	return w.sorted(ctx, found, provisional), nil
 }
 
 // again reports whether the list is on the screen already.
@@ -139,8 +147,7 @@ const (
 	arrivalsWithin = time.Second
 )
 
-// sorted returns the list of these entries. If the texts to sort by take long, provisional gets
-// the entries by date meanwhile; it may be nil.
+// sorted returns the list of these entries, see [Work.Make].
 func (w *Work) sorted(ctx context.Context, entries []catalog.Entry, provisional func([]*Item)) *SortedList {
 	within := datesWithin
 	if w.again() {
@@ -167,57 +174,6 @@ func (w *Work) sorted(ctx context.Context, entries []catalog.Entry, provisional 
 	}
 	list.Items = sort(w.texts(ctx, entries), w.Order)
 	return list
-}
-
-// searchChunk is the number of entries that a search without an index matches at once, and
-// searchPause the least time between two partial results.
-const (
-	searchChunk = 256
-	searchPause = 100 * time.Millisecond
-)
-
-// search returns the entries that match the query. Without an index it matches them in the
-// order of the list, so that the first lines of the screen are found first.
-func (w *Work) search(ctx context.Context, partial func([]*Item)) (*SortedList, error) {
-	query, err := w.Disk.Query(ctx, w.text())
-	if err != nil {
-		return nil, err
-	}
-	entries := w.Snapshot.Entries(w.Of, nil)
-	if w.Of.Kind == tree.SavedNode && w.Query == "" && !query.State {
-		entries = w.unread(entries) // as ls does, unless the query has a term about flags
-	}
-	if found, ok := query.Find(ctx); ok {
-		in := make(map[part.Key]bool, len(found))
-		for _, r := range found {
-			in[part.KeyOf(r)] = true
-		}
-		entries = slices.DeleteFunc(entries, func(e catalog.Entry) bool { return !in[e.ID()] })
-		return w.sorted(ctx, entries, partial), nil
-	}
-	list := w.sorted(ctx, entries, nil)
-	var found []*Item
-	shown := time.Now()
-	for part := range slices.Chunk(list.Items, searchChunk) {
-		if ctx.Err() != nil {
-			break
-		}
-		refs := make([]lektordir.Ref, len(part))
-		for i, it := range part {
-			refs[i] = it.Ref()
-		}
-		for i, matches := range query.Match(ctx, refs) {
-			if matches {
-				found = append(found, part[i])
-			}
-		}
-		if time.Since(shown) > searchPause {
-			partial(slices.Clone(found))
-			shown = time.Now()
-		}
-	}
-	list.Items = found
-	return list, nil
 }
 
 // overlay returns the rows of a list without entries that are being trashed.
@@ -252,7 +208,7 @@ func (w *Work) texts(ctx context.Context, entries []catalog.Entry) []string {
 	var of func(e catalog.Entry) string
 	switch w.By {
 	case "title", "author":
-		return w.Disk.SortTexts(ctx, entries, w.By, w.progress)
+		return w.Disk.SortTexts(ctx, entries, w.By)
 	case "feed":
 		of = func(e catalog.Entry) string { return w.Snapshot.Feeds[e.Feed.Hash].Place }
 	case "flags":
@@ -272,6 +228,6 @@ func (w *Work) texts(ctx context.Context, entries []catalog.Entry) []string {
 // chance returns a random text for an entry, always the same with the same seed.
 func chance(r lektordir.Ref, seed uint64) string {
 	h := fnv.New64a()
-	h.Write([]byte(r.Feed + "/" + r.Unique))
-	return string(binary.BigEndian.AppendUint64(nil, rand.NewPCG(seed, h.Sum64()).Uint64()))
+	fmt.Fprint(h, r.Feed, "/", r.Unique, " ", seed) // the seed is last, as the last bytes are mixed least
+	return string(h.Sum(nil))
 }

@@ -65,16 +65,16 @@ func matchesIn(n int, line, text string) (found []Match) {
 // Matches returns the matches of a search in a line, and the index among them of the match that the cursor is
 // on, -1 if it is in another line.
 func (p *Page) Matches(line int) (matches []Match, at int) {
-	f := &p.find
-	from, _ := slices.BinarySearchFunc(f.matches, line, func(m Match, line int) int { return m.Line - line })
-	to := from
-	for to < len(f.matches) && f.matches[to].Line == line {
-		to++
+	at = -1
+	for i, m := range p.find.matches {
+		if m.Line == line {
+			if i == p.find.at {
+				at = len(matches)
+			}
+			matches = append(matches, m)
+		}
 	}
-	if at = -1; f.at >= from && f.at < to {
-		at = f.at - from
-	}
-	return f.matches[from:to], at
+	return matches, at
 }
 
 // Match returns the match that the cursor of the search is on; ok is false if there is none.

@@ -39,7 +39,7 @@ func (p *Page) ListLinks(part.Given) part.Effects {
 	}
 	ref := p.Ref
 	n := &part.Lines{Title: "links", Hint: p.Trf("%s opens, y copies the URL, %s downloads", p.KeyOf("open"),
-		p.KeyOf("download")), Wrap: true, Keys: map[string]string{"y": "yank", "w": "download", "D": "download"}}
+		p.KeyOf("download")), Keys: map[string]string{"y": "yank", "w": "download", "D": "download"}}
 	for _, l := range list {
 		text := fmt.Sprintf("%3d ", l.number)
 		if l.kind != "link" {

@@ -24,16 +24,23 @@ type Commands interface {
 	// Open opens a URL in the user's browser, and returns that URL. "" means the URL of the
 	// entry.
 	Open(ctx context.Context, ref lektordir.Ref, url string) (string, error)
-	// Player returns the command that plays an enclosure, or a file, and the variables that describe the entry.
-	Player(ctx context.Context, ref lektordir.Ref, what string, file bool) (argv, env []string, err error)
-	// Command returns the arguments of a command for an entry, with the templates in words
-	// filled in, and environment variables that describe the entry.
-	Command(ctx context.Context, ref lektordir.Ref, words []string) (argv, env []string, err error)
+	// Command returns the arguments of a command for an entry, and environment variables that describe the entry.
+	// Templates in the words of OwnCommand are filled in.
+	Command(ctx context.Context, ref lektordir.Ref, of Program, words []string) (argv, env []string, err error)
 	// Clip passes text to the user's clipboard program.
 	Clip(ctx context.Context, text string) error
-	// Bookmarker returns the command that bookmarks an entry, and the variables that describe the entry.
-	Bookmarker(ctx context.Context, ref lektordir.Ref) (argv, env []string, err error)
 }
+
+// Program is which command of the user is run.
+type Program uint8
+
+// The programs.
+const (
+	OwnCommand Program = iota // the words
+	URLPlayer                 // plays an enclosure, by its URL
+	FilePlayer                // plays a file, by its path
+	Bookmarker
+)
 
 // Programs are the programs that get entries.
 type Programs struct {
@@ -85,32 +92,33 @@ func (p *Programs) BrowseAll(refs []lektordir.Ref) part.Effects {
 // Play plays an enclosure by its URL, or a file. The player gets the terminal, because audio players show their
 // position there.
 func (p *Programs) Play(ref lektordir.Ref, what string, file bool) part.Effects {
-	return part.Background(func() part.Effects {
-		argv, env, err := p.Commands.Player(p.Ctx, ref, what, file)
-		if err != nil {
-			return p.Fail(err)
-		}
+	of := URLPlayer
+	if file {
+		of = FilePlayer
+	}
+	g := part.Given{Ref: ref, Call: keys.Call{Words: []string{what}}}
+	return p.command(of, g, func(argv, env []string) part.Effects {
 		return part.Effects{part.Exec{Cmd: terminal.Command(env, argv), Name: argv[0]}}
 	})
 }
 
 // Run runs the command of a key on the terminal.
 func (p *Programs) Run(g part.Given) part.Effects {
-	return p.command(g, func(argv, env []string) part.Effects {
+	return p.command(OwnCommand, g, func(argv, env []string) part.Effects {
 		return part.Effects{part.Exec{Cmd: terminal.Command(env, argv), Name: argv[0], Wait: g.Action == "run-wait"}}
 	})
 }
 
 // Spawn runs the command of a key in the background, and shows the first line that it prints.
 func (p *Programs) Spawn(g part.Given) part.Effects {
-	return p.command(g, func(argv, env []string) part.Effects {
+	return p.command(OwnCommand, g, func(argv, env []string) part.Effects {
 		return p.Result(terminal.Background(env, argv))
 	})
 }
 
 // command fills in the templates in the words of a key for the chosen entry, if there is one, and calls do
 // in a goroutine.
-func (p *Programs) command(g part.Given, do func(argv, env []string) part.Effects) part.Effects {
+func (p *Programs) command(of Program, g part.Given, do func(argv, env []string) part.Effects) part.Effects {
 	chosen := g.Ref.Unique != ""
 	if !chosen && slices.ContainsFunc(g.Words, func(w string) bool { return strings.Contains(w, "{{") }) {
 		return p.Say("choose an entry first")
@@ -119,7 +127,7 @@ func (p *Programs) command(g part.Given, do func(argv, env []string) part.Effect
 		if !chosen {
 			return do(g.Words, nil)
 		}
-		argv, env, err := p.Commands.Command(p.Ctx, g.Ref, g.Words)
+		argv, env, err := p.Commands.Command(p.Ctx, g.Ref, of, g.Words)
 		if err != nil {
 			return p.Fail(err)
 		}
@@ -192,7 +200,8 @@ func (p *Programs) Pipe(g part.Given) part.Effects {
 
 // pipe runs a command on the terminal with an entry as its standard input.
 func (p *Programs) pipe(ref lektordir.Ref, form string, words []string) part.Effects {
-	return p.command(part.Given{Ref: ref, Call: keys.Call{Words: words}}, func(argv, env []string) part.Effects {
+	g := part.Given{Ref: ref, Call: keys.Call{Words: words}}
+	return p.command(OwnCommand, g, func(argv, env []string) part.Effects {
 		text, err := p.Disk.Content(p.Ctx, ref, form)
 		if err != nil {
 			return p.Fail(err)
@@ -207,7 +216,7 @@ func (p *Programs) pipe(ref lektordir.Ref, form string, words []string) part.Eff
 func (p *Programs) Bookmark(g part.Given) part.Effects {
 	return part.Effects{part.Task{Name: p.Tr("bookmarking"), Finish: true,
 		Do: func(ctx context.Context, _ func(string)) (string, error) {
-			argv, env, err := p.Commands.Bookmarker(ctx, g.Ref)
+			argv, env, err := p.Commands.Command(ctx, g.Ref, Bookmarker, nil)
 			if err != nil {
 				return "", err
 			}

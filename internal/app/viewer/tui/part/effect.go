@@ -1,3 +1,4 @@
+// Package part is what all parts of the screen share.
 package part
 
 import (
@@ -12,6 +13,9 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/files/workers"
+	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -51,10 +55,10 @@ type (
 	}
 	// Remember sets a setting of the screen: at once, and on the disk in the order of the keys.
 	Remember struct{ Name, Value string }
-	// Rescan reads feeds that the user has changed. All stands for any feed.
+	// Rescan reads feeds that have changed, by their hashes; "" stands for any. Moved has new names of their entries.
 	Rescan struct {
 		Feeds map[string]bool
-		All   bool
+		Moved []lektordir.Ref
 	}
 	// Do does an action.
 	Do struct{ keys.Call }
@@ -65,7 +69,10 @@ type (
 		Ready       func(text string) bool    // reports whether the text needs no Enter; nil if it always does
 		Typing      func(text string) Effects // called after each change of the text; may be nil
 		Cancel      func() Effects            // called for Esc; may be nil
-		Completes   Words                     // the words that complete the line
+		// Words returns lines that the line may become; it may be nil.
+		Words func(line string) []string
+		// Commands, if it is not nil, completes the line too, in another goroutine. <up> then shows the lines before.
+		Commands func(line string) []cmdline.Candidate
 		// Late is set if the question comes from the background. It is dropped if the user is typing another answer.
 		Late bool
 	}
@@ -91,37 +98,14 @@ type (
 		Wait bool
 		Then func(err error) Effects // if nil, an error is shown
 	}
-	// Moved has the new names of entries whose flags have changed.
-	Moved struct{ Refs []lektordir.Ref }
 	// Download saves enclosures of an entry below a directory, "" for the remembered one.
 	Download struct {
 		Ref  lektordir.Ref
 		URLs []string
 		Dir  string
 	}
-	// Play plays a file that belongs to an entry.
-	Play struct {
-		Ref  lektordir.Ref
-		Path string
-	}
 	// SaveQuery saves a query under a name.
 	SaveQuery struct{ Name, Query string }
-	// Fetch fetches feeds.
-	Fetch struct{ Feeds []string }
-	// Keep keeps messages to be shown again.
-	Keep struct{ Messages []string }
-	// Quit ends the reader.
-	Quit struct{}
-)
-
-// Words are the words that complete a line that the user types.
-type Words uint8
-
-// The words.
-const (
-	NoWords  Words = iota
-	Folders        // names of folders with bars between them
-	Commands       // actions and commands; <up> shows the lines before
 )
 
 // Lines are the lines of a menu, a list over the whole screen, for example the keys or the links of an entry.
@@ -130,7 +114,6 @@ type Lines struct {
 	Text  []string
 	Hint  string // for the last line
 	At, Y int    // the cursor, and the first line on the screen
-	Wrap  bool   // break lines that are wider than the screen, instead of cutting them off
 	// Keys are actions of this menu by their keys; others have the keys of the user.
 	Keys map[string]string
 	Live func() []string // if not nil, it makes the lines anew for each scene
@@ -140,15 +123,14 @@ type Lines struct {
 	Choose func(c keys.Call, at int) (e Effects, ok bool)
 }
 
-// OnOpen returns the function Choose of a menu that open closes. Then do is called with the line of the
-// cursor.
-func OnOpen(do func(at int) Effects) func(keys.Call, int) (Effects, bool) {
-	return func(c keys.Call, at int) (Effects, bool) {
+// Choice returns a menu of lines that open closes. Then do is called with the line of the cursor.
+func Choice(title, hint string, lines []string, do func(at int) Effects) *Lines {
+	return &Lines{Title: title, Hint: hint, Text: lines, Choose: func(c keys.Call, at int) (Effects, bool) {
 		if c.Action != "open" {
 			return nil, false
 		}
 		return append(Effects{Menu{}}, do(at)...), true
-	}
+	}}
 }
 
 // Given is an action with what the parent has resolved for it.
@@ -195,3 +177,63 @@ func (e *Env) Result(message string, err error) Effects {
 
 // Background returns the effect of work in the background that returns effects.
 func Background(f func() Effects) Effects { return Effects{Run(func() tea.Msg { return f() })} }
+
+// Key identifies an entry, whatever its flags are.
+type Key = catalog.ID
+
+// KeyOf returns the key of an entry.
+func KeyOf(r lektordir.Ref) Key { return catalog.IDOf(r) }
+
+// Pending is the changes that the user has requested, and the disk has not made. Entries are shown as they will be
+// after these.
+type Pending interface {
+	// Now returns the name of an entry after the changes.
+	Now(lektordir.Ref) lektordir.Ref
+	// Unread and Trashed report whether an entry is unread, or trashed, after the changes.
+	Unread(catalog.Entry) bool
+	Trashed(catalog.Entry) bool
+	// Trashing reports whether entries are being trashed.
+	Trashing() bool
+	// Touches reports whether an entry of a feed is changed, and Feeds returns the hashes of such feeds.
+	Touches(feed string) bool
+	Feeds() map[string]bool
+	// ScanBegins records that a scan began, and Listed drops the changes that a list from such a scan contains.
+	ScanBegins(id int)
+	Listed(scan int)
+}
+
+// Defect is the message of a command that panicked.
+type Defect struct{ *workers.Panic }
+
+func (d *Defect) String() string { return termsafe.Clean(d.Error()) }
+
+// Guarded returns cmd with a panic turned into a *[Defect] message, which ends the reader as if
+// the user had quit. The library's own recovery closes the terminal while goroutines still read
+// from it.
+func Guarded(cmd tea.Cmd) tea.Cmd {
+	if cmd == nil {
+		return nil
+	}
+	return func() (msg tea.Msg) {
+		defer func() {
+			if v := recover(); v != nil {
+				msg = &Defect{workers.Caught(v)}
+			}
+		}()
+		msg = cmd()
+		if batch, ok := msg.(tea.BatchMsg); ok {
+			for i := range batch {
+				batch[i] = Guarded(batch[i])
+			}
+		}
+		return msg
+	}
+}
+
+// InOrder returns a command that runs commands one after the other, each guarded.
+func InOrder(cmds ...tea.Cmd) tea.Cmd {
+	for i := range cmds {
+		cmds[i] = Guarded(cmds[i])
+	}
+	return tea.Sequence(cmds...)
+}

@@ -51,6 +51,3 @@ func (j *Job[R]) End() {
 
 // Runs reports whether a request runs, also if its result is dropped.
 func (j *Job[R]) Runs() bool { return j.runs }
-
-// Idle reports whether no request runs or waits.
-func (j *Job[R]) Idle() bool { return !j.runs && j.Next == nil }

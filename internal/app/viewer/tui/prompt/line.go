@@ -13,16 +13,6 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// Completer has the words that complete lines.
-type Completer interface {
-	// Folders returns the names of folders, each as a word of a line of folders.
-	Folders() []string
-	// Actions returns the actions that a line may become, with their words.
-	Actions(line string) []string
-	// Complete completes a command. It may take long, and is called in another goroutine.
-	Complete(line string) []cmdline.Candidate
-}
-
 // Line is a line that the user types.
 type Line struct {
 	part.Ask
@@ -54,7 +44,7 @@ func (p *Prompt) Type(name, text string) part.Effects {
 		}
 		return nil
 	}
-	if l.Completes != part.NoWords {
+	if l.Words != nil {
 		if e, ok := p.complete(name); ok {
 			return e
 		}
@@ -144,7 +134,7 @@ func (p *Prompt) complete(name string) (e part.Effects, ok bool) {
 		l.take(cells.Wrap(l.chosen+by, len(l.candidates)))
 	case by != 0:
 		return p.find(), true
-	case back != 0 && l.Completes == part.Commands:
+	case back != 0 && l.Commands != nil:
 		l.lines[l.line] = string(l.Text)
 		l.line = max(0, min(l.line+back, len(l.lines)-1))
 		l.Text = []rune(l.lines[l.line])
@@ -167,28 +157,18 @@ func (l *Line) take(i int) {
 	l.Text, l.At = slices.Concat(word, l.rest), len(word)
 }
 
-// find completes the line up to the cursor by actions, and by commands, whose candidates may
-// come from the disk.
+// find completes the line up to the cursor. Candidates of commands may come from the disk.
 func (p *Prompt) find() part.Effects {
 	l, line := p.Line, string(p.Line.Text[:p.Line.At])
 	var all []cmdline.Candidate
-	from, begin, words := cmdline.LastWord(line), "", []string(nil)
-	if l.Completes == part.Folders {
-		from = strings.LastIndex(line, "|") + 1
-		from += len(line[from:]) - len(strings.TrimLeft(line[from:], " "))
-		begin, words = line[:from], p.Words.Folders()
-	} else {
-		words = p.Words.Actions(line)
-	}
-	for _, word := range words {
-		if strings.HasPrefix(begin+word, line) {
-			all = append(all, cmdline.Candidate{Word: begin + word})
+	for _, word := range l.Words(line) {
+		if strings.HasPrefix(word, line) {
+			all = append(all, cmdline.Candidate{Word: word})
 		}
 	}
-	commands := l.Completes == part.Commands
 	return part.Effects{part.Run(func() tea.Msg {
-		if commands {
-			all = append(all, p.Words.Complete(line)...)
+		if l.Commands != nil {
+			all = append(all, l.Commands(line)...)
 		}
 		slices.SortStableFunc(all, func(a, b cmdline.Candidate) int { return strings.Compare(a.Word, b.Word) })
 		all = slices.CompactFunc(all, func(a, b cmdline.Candidate) bool {
@@ -196,7 +176,7 @@ func (p *Prompt) find() part.Effects {
 		})
 		return part.Then(func() part.Effects {
 			if p.Line == l && string(l.Text[:l.At]) == line && len(all) > 0 {
-				l.candidates, l.from, l.rest = all, from, slices.Clone(l.Text[l.At:])
+				l.candidates, l.from, l.rest = all, cmdline.LastWord(line), slices.Clone(l.Text[l.At:])
 				l.take(0)
 			}
 			return nil

@@ -14,7 +14,6 @@ import (
 // Prompt holds the overlays of the screen. At most one of Line, Question and Menu has the keys, in this order.
 type Prompt struct {
 	*part.Env
-	Words Completer
 	// Size returns the columns of the screen, and the lines between the first and the last.
 	Size func() (width, height int)
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -14,13 +15,14 @@ import (
 	"golang.org/x/term"
 )
 
-// Child is a command that runs on the terminal. It is in the reader's process group, so
-// ^C and ^Z send signals to both.
+// Child is a command that runs on the terminal. It has a process group of its own in the foreground, so that ^C and ^Z
+// send signals to it alone.
 type Child struct {
 	*exec.Cmd
 	Wait     bool // wait for Enter after the command has ended
 	Terminal *Terminal
 	keyboard io.Reader
+	pid      int
 }
 
 // SetStdin passes the terminal to the command, unless the command has another standard input.
@@ -36,14 +38,16 @@ func (c *Child) SetStderr(w io.Writer) { c.Stderr = w }
 // Run runs the command, restores the terminal, and waits for Enter if c.wait is set.
 func (c *Child) Run() error {
 	t := c.Terminal
-	before := t.save()
-	t.children.Add(1)
+	restore, foreground := t.save()
+	if foreground {
+		c.SysProcAttr = &syscall.SysProcAttr{Foreground: true, Ctty: int(t.out.Fd())}
+	}
 	err := c.Start()
 	if err == nil {
+		c.pid = c.Process.Pid
 		err = c.await()
 	}
-	t.childDone()
-	before.restore(c.Process, err)
+	restore(err)
 	select {
 	case <-t.ending:
 		return err // the reader is ending: do not wait for Enter
@@ -70,16 +74,16 @@ const patience = 2 * time.Second
 // command that ignores both is left running: it may hold unsaved work.
 func (c *Child) await() error {
 	ended := make(chan error, 1)
-	go func() { ended <- reap(c.Process) }()
+	go func() { ended <- c.reap() }()
 	select {
 	case err := <-ended:
 		return err
 	case <-c.Terminal.ending:
 	}
 	// An interactive shell ignores SIGTERM.
-	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
-		_ = c.Process.Signal(s)
-		_ = c.Process.Signal(syscall.SIGCONT) // a stopped process handles no signals
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		c.signal(s)
+		c.signal(syscall.SIGCONT) // a stopped process handles no signals
 		select {
 		case err := <-ended:
 			return err
@@ -89,80 +93,73 @@ func (c *Child) await() error {
 	return errStillRuns
 }
 
-// reap waits for a process to end. It returns nil if the exit status is 0, else a failure or
-// the error of the wait. If the process is stopped, for example by ^Z, the reader stops itself
+// signal sends a signal to the command, and to the processes in its group.
+func (c *Child) signal(s syscall.Signal) {
+	if c.SysProcAttr != nil {
+		_ = syscall.Kill(-c.pid, s)
+	} else {
+		_ = syscall.Kill(c.pid, s)
+	}
+}
+
+// reap waits for the command to end. It returns nil if the exit status is 0, else a failure or
+// the error of the wait. If the command is stopped, for example by ^Z, the reader stops itself
 // too: the shell waits for the reader, and only its fg can resume both. If the command ignores
 // ^Z, the reader does not stop either.
-func reap(p *os.Process) error {
-	defer p.Release() //nolint:errcheck // the process has ended
+func (c *Child) reap() error {
+	defer c.Process.Release() //nolint:errcheck // the process has ended
 	for {
 		var status syscall.WaitStatus
-		switch _, err := syscall.Wait4(p.Pid, &status, syscall.WUNTRACED, nil); {
+		switch _, err := syscall.Wait4(c.pid, &status, syscall.WUNTRACED, nil); {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil:
 			return os.NewSyscallError("wait4", err)
 		case status.Stopped():
-			// The shell resumes the whole process group. A second SIGCONT could undo the next ^Z, so
-			// it is sent only to a command in another group, or if there is no shell.
-			err := Stopping{}.Run()
-			if group, gerr := unix.Getpgid(p.Pid); err != nil || gerr != nil || group != unix.Getpgrp() {
-				_ = syscall.Kill(p.Pid, syscall.SIGCONT)
+			_ = Stopping{}.Run() // without a shell, the command goes on at once
+			if c.SysProcAttr != nil {
+				c.Terminal.foreground(c.pid)
 			}
+			c.signal(syscall.SIGCONT)
 		case status.Exited() && status.ExitStatus() == 0:
 			return nil
 		default:
-			return failure(status)
+			return failure{status}
 		}
 	}
 }
 
 // failure is the wait status of a process that failed. It is an error.
-type failure syscall.WaitStatus
-
-func (f failure) killed() bool { return syscall.WaitStatus(f).Signaled() }
+type failure struct{ syscall.WaitStatus }
 
 func (f failure) Error() string {
-	status := syscall.WaitStatus(f)
-	if f.killed() {
-		return "signal: " + status.Signal().String()
+	if f.Signaled() {
+		return "signal: " + f.Signal().String()
 	}
-	return fmt.Sprintf("exit status %d", status.ExitStatus())
+	return fmt.Sprintf("exit status %d", f.ExitStatus())
 }
 
 // awaitEnter waits for Enter, ^C or ^D, so that the user can read the output of a command. The
 // terminal is raw meanwhile, so keys send no signals. ^Z stops the reader.
 func (c *Child) awaitEnter() {
 	in, ok := c.keyboard.(*os.File)
-	if !ok {
-		return
-	}
-	keys := make(chan byte)
-	go func() {
-		defer close(keys)
-		one := make([]byte, 1)
-		for one[0] != '\r' && one[0] != '\n' && one[0] != 3 && one[0] != 4 {
-			if n, err := in.Read(one); n == 0 || err != nil {
-				return
-			}
-			select {
-			case keys <- one[0]:
-			case <-c.Terminal.ending:
-				return
-			}
-		}
-	}()
-	for ask := true; ask; {
-		ask = false
+	for ask := ok; ask; {
 		state, err := term.MakeRaw(int(in.Fd()))
 		fmt.Fprint(c.Stdout, "\r\n[Enter]")
-		for reads := true; reads; {
-			select {
-			case key, more := <-keys:
-				ask = key == 26 // ^Z
-				reads = more && !ask
-			case <-c.Terminal.ending:
-				reads = false
+		pressed := make(chan byte, 1)
+		go func() {
+			one := make([]byte, 1)
+			for !slices.Contains([]byte{'\r', '\n', 3, 4, 26}, one[0]) {
+				if n, err := in.Read(one); n == 0 || err != nil {
+					break
+				}
 			}
+			pressed <- one[0]
+		}()
+		select {
+		case key := <-pressed:
+			ask = key == 26 // ^Z
+		case <-c.Terminal.ending:
+			ask = false
 		}
 		fmt.Fprint(c.Stdout, "\r\n")
 		if err == nil {
@@ -174,53 +171,39 @@ func (c *Child) awaitEnter() {
 	}
 }
 
-// savedTerminal is the state of the terminal before a command used it.
-type savedTerminal struct {
-	*Terminal
-	state      *term.State // nil if it is unknown
-	foreground bool        // the reader's process group was in the foreground
-}
-
-// save returns the state of the terminal.
-func (t *Terminal) save() savedTerminal {
-	h := savedTerminal{Terminal: t}
-	if t.out != nil {
-		h.state, _ = term.GetState(int(t.out.Fd()))
-		group, err := unix.IoctlGetInt(int(t.out.Fd()), unix.TIOCGPGRP)
-		h.foreground = err == nil && group == unix.Getpgrp()
-	}
-	return h
-}
-
 // afterKilled resets the modes that a full-screen program sets and had no time to reset: mouse
 // reports, key modes, margins, colours and a hidden cursor. It does not leave the alternate
 // screen, because the reader uses that one itself.
 const afterKilled = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[>4m\x1b[?7h\x1b7\x1b[r\x1b8\x1b[0m\x1b[?25h"
 
-// restore sets the terminal back to the saved state after a command, also if the command was
-// killed. p and err are the command's process and error.
-func (h savedTerminal) restore(p *os.Process, err error) {
-	if h.state == nil {
-		return
+// foreground puts a process group into the foreground of the terminal.
+func (t *Terminal) foreground(group int) {
+	if !signal.Ignored(syscall.SIGTTOU) {
+		signal.Ignore(syscall.SIGTTOU) // it would stop the reader in the background
+		defer signal.Reset(syscall.SIGTTOU)
 	}
-	fd := int(h.out.Fd())
-	// A command with job control that was killed leaves an empty process group in the
-	// foreground. A group that has processes is left there: it is the shell's if the reader
-	// was sent to the background.
-	group, gerr := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-	if own := unix.Getpgrp(); h.foreground && gerr == nil && group != own &&
-		(p != nil && group == p.Pid || errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)) {
-		if !signal.Ignored(syscall.SIGTTOU) {
-			signal.Ignore(syscall.SIGTTOU) // it would stop the reader in the background
-			defer signal.Reset(syscall.SIGTTOU)
+	_ = unix.IoctlSetPointerInt(int(t.out.Fd()), unix.TIOCSPGRP, group)
+}
+
+// save returns the function that sets the terminal back to its present state after a command, also if the command
+// was killed; err is the command's error. It also returns whether the reader is in the foreground of the terminal.
+func (t *Terminal) save() (restore func(err error), foreground bool) {
+	fd := int(t.out.Fd())
+	state, stateErr := term.GetState(fd)
+	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
+	foreground = err == nil && group == unix.Getpgrp()
+	return func(err error) {
+		if foreground {
+			t.foreground(group)
 		}
-		_ = unix.IoctlSetPointerInt(fd, unix.TIOCSPGRP, own)
-	}
-	_ = term.Restore(fd, h.state)
-	var f failure
-	if errors.As(err, &f) && f.killed() && !h.plain && syscall.WaitStatus(f).Signal() != syscall.SIGINT {
-		_, _ = h.out.WriteString(afterKilled)
-	}
+		if stateErr != nil {
+			return
+		}
+		_ = term.Restore(fd, state)
+		if f, ok := errors.AsType[failure](err); ok && f.Signaled() && !t.plain && f.Signal() != syscall.SIGINT {
+			_, _ = t.out.WriteString(afterKilled)
+		}
+	}, foreground
 }
 
 // Stopping is a [tea.ExecCommand] that stops the process group until the shell resumes it.

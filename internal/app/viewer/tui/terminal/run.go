@@ -68,14 +68,11 @@ func Output(ctx context.Context, argv []string, width int) (lines []string, err 
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = patience
 	text, err := capture(cmd, outputBytes)
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.TrimRight(text, " \t\r\n")) {
 		lines = append(lines, cells.Plain(strings.ReplaceAll(strings.TrimRight(line, "\n"), "\t", "  ")))
 	}
 	if len(text) == outputBytes {
 		lines = append(lines, "…")
-	}
-	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1]) == "" {
-		lines = lines[:len(lines)-1]
 	}
 	return lines, err
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"golang.org/x/sys/unix"
@@ -20,10 +19,8 @@ type Suspend struct{}
 // Terminal is the terminal, which the reader shares with the commands that it runs, and the signals
 // that keys send.
 type Terminal struct {
-	out        *os.File
-	plain      bool         // write no escape sequences
-	children   atomic.Int32 // number of commands that have the terminal
-	childEnded atomic.Value // time.Time at which the last one ended
+	out   *os.File
+	plain bool // write no escape sequences
 
 	Signals chan os.Signal // signals that end the reader
 	stops   chan os.Signal // SIGTSTP
@@ -42,9 +39,6 @@ func New(out *os.File, plain bool) *Terminal {
 
 // winsize returns the size of the terminal; ok is false if it is unknown.
 func (t *Terminal) winsize() (ws *unix.Winsize, ok bool) {
-	if t.out == nil {
-		return nil, false
-	}
 	ws, err := unix.IoctlGetWinsize(int(t.out.Fd()), unix.TIOCGWINSZ)
 	return ws, err == nil && ws.Col > 0 && ws.Row > 0
 }
@@ -71,23 +65,18 @@ func (t *Terminal) Size() tea.WindowSizeMsg {
 func (t *Terminal) HeedSignals(ctx, inner context.Context, p *tea.Program) (leave func()) {
 	inner, cancel := context.WithCancel(inner)
 	var both sync.WaitGroup
-	signal.Notify(t.Signals, syscall.SIGINT, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(t.Signals, syscall.SIGHUP)
+	for s, c := range map[os.Signal]chan os.Signal{syscall.SIGINT: t.Signals, syscall.SIGTERM: t.Signals,
+		syscall.SIGHUP: t.Signals, syscall.SIGTSTP: t.stops, syscall.SIGWINCH: t.resizes} {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
 	}
-	if !signal.Ignored(syscall.SIGTSTP) {
-		signal.Notify(t.stops, syscall.SIGTSTP)
-	}
-	signal.Notify(t.resizes, syscall.SIGWINCH)
 	// Send blocks while a command has the terminal, so awaitEnd needs its own goroutine.
 	both.Go(func() {
 		for {
 			select {
 			case <-t.stops:
-				// ^Z for a command stops the reader when the command stops.
-				if !t.forCommand() {
-					p.Send(Suspend{})
-				}
+				p.Send(Suspend{})
 			case <-t.resizes:
 				p.Send(t.Size())
 			case <-inner.Done():
@@ -99,58 +88,27 @@ func (t *Terminal) HeedSignals(ctx, inner context.Context, p *tea.Program) (leav
 	return func() { cancel(); both.Wait() }
 }
 
-// awaitEnd ends the program after a signal, or when ctx ends. A ^C for a command sends SIGINT to
-// the reader too and ends ctx; both are ignored.
+// awaitEnd ends the program after a signal, or when ctx ends.
 func (t *Terminal) awaitEnd(ctx, inner context.Context, p *tea.Program) {
-	ended := ctx.Done()
-	for {
-		s := os.Signal(syscall.SIGTERM) // for a context that ends without a signal
+	s := os.Signal(syscall.SIGTERM) // for a context that ends without a signal
+	select {
+	case s = <-t.Signals:
+	case <-ctx.Done():
 		select {
 		case s = <-t.Signals:
-		case <-ended:
-			if t.forCommand() {
-				ended = nil
-				continue
-			}
-			select {
-			case s = <-t.Signals:
-			default:
-			}
-		case <-inner.Done():
-			return
+		default:
 		}
-		if s == syscall.SIGINT && t.forCommand() {
-			ended = nil
-			continue
-		}
-		t.EndedBy.Store(s)
-		close(t.ending)
-		// Kill would restore the terminal while other goroutines still use it.
-		go p.Send(tea.QuitMsg{})
+	case <-inner.Done():
 		return
 	}
+	t.EndedBy.Store(s)
+	close(t.ending)
+	// Kill would restore the terminal while other goroutines still use it.
+	go p.Send(tea.QuitMsg{})
 }
 
 func (t *Terminal) IgnoreSignals() {
 	for _, c := range []chan os.Signal{t.Signals, t.stops, t.resizes} {
 		signal.Stop(c)
 	}
-}
-
-// childDone records that a command ended.
-func (t *Terminal) childDone() {
-	t.childEnded.Store(time.Now())
-	t.children.Add(-1)
-}
-
-// lateSignal is how long after the end of a command a signal from a key may still be meant for
-// that command.
-const lateSignal = 2 * time.Second
-
-// forCommand reports whether a signal from a key is for a command. The kernel sends ^C to the
-// command and to the reader, and on a busy machine a thread of the reader may handle it after
-// the command has ended. Without a command, keys send no signals: the terminal is raw.
-func (t *Terminal) forCommand() bool {
-	at, ended := t.childEnded.Load().(time.Time)
-	return t.children.Load() > 0 || ended && time.Since(at) < lateSignal
 }

@@ -140,12 +140,11 @@ func textsOfCode(t *testing.T) map[string]bool {
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if slices.Contains([]string{"Say", "Tr", "tr", "Trf", "New", "askFor", "chooseNode"}, calledName(n)) && len(n.Args) > 0 {
-					at := 0
-					if calledName(n) == "askFor" {
-						at = 1
+				if slices.Contains([]string{"Say", "Tr", "tr", "Trf", "New", "Choice", "chooseNode"}, calledName(n)) && len(n.Args) > 0 {
+					add(n.Args[0])
+					if calledName(n) == "Choice" {
+						add(n.Args[1])
 					}
-					add(n.Args[at])
 				}
 			case *ast.KeyValueExpr:
 				if key, ok := n.Key.(*ast.Ident); ok && slices.Contains([]string{"title", "hint", "label"}, strings.ToLower(key.Name)) {

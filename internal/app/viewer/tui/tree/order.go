@@ -119,10 +119,9 @@ func (s *Settings) hidden(shown *Snapshot, cursor ID) func(n Node) bool {
 	}
 }
 
-// sortFeeds returns the nodes of a snapshot, with the feeds of each folder in the order that the
-// user has chosen.
-func (s *Settings) sortFeeds(of *Snapshot) []Node {
-	nodes := slices.Clone(of.Nodes)
+// sortFeeds sorts the feeds of each folder of a snapshot in the order that the user has chosen.
+func (s *Settings) sortFeeds(of *Snapshot) {
+	nodes := of.Nodes
 	for from := 0; from < len(nodes); from++ {
 		to := from
 		for to < len(nodes) && nodes[to].Kind == FeedNode && nodes[to].In == nodes[from].In {
@@ -130,46 +129,34 @@ func (s *Settings) sortFeeds(of *Snapshot) []Node {
 		}
 		if to > from {
 			o, _ := ParseOrder(s.of("feeds", parent(nodes[from].ID)), FeedOrders)
-			slices.SortStableFunc(nodes[from:to], func(x, y Node) int {
-				c := of.compareFeeds(x, y, o.By)
-				if o.Down {
-					c = -c
-				}
-				return c
+			slices.SortFunc(nodes[from:to], func(x, y Node) int {
+				return compareFeeds(of.Feeds[x.Name], of.Feeds[y.Name], o)
 			})
 			from = to - 1
 		}
 	}
-	return nodes
 }
 
-// compareFeeds compares two nodes of feeds: most unread entries, or latest delivery, first.
-func (s *Snapshot) compareFeeds(x, y Node, by string) int {
-	f, g := s.Feeds[x.Name], s.Feeds[y.Name]
-	switch by {
+// compareFeeds compares two feeds: most unread entries, or latest delivery, first, and then by name.
+func compareFeeds(f, g *Feed, o Order) int {
+	c := cmp.Compare(f.Place, g.Place)
+	switch o.By {
 	case "unread":
-		return cmp.Compare(y.Unread, x.Unread)
+		c = cmp.Compare(g.Unread, f.Unread)
 	case "news":
-		return g.names.Newest().Compare(f.names.Newest())
+		c = g.names.Newest().Compare(f.names.Newest())
 	}
-	return cmp.Or(cmp.Compare(f.Place, g.Place), cmp.Compare(f.Hash, g.Hash))
+	if o.Down {
+		c = -c
+	}
+	return cmp.Or(c, cmp.Compare(f.Place, g.Place), cmp.Compare(f.Hash, g.Hash))
 }
 
 // describe returns the description of an order for the menu.
 func describe(w *texts.Printer, by string) string {
-	switch by {
-	case "date":
-		return w.Tr("newest first")
-	case "flags":
-		return w.Tr("flagged entries first")
-	case "random":
-		return w.Tr("in no order")
-	case "unread":
-		return w.Tr("most unread entries first")
-	case "news":
-		return w.Tr("latest delivery first")
-	}
-	return w.Tr("from A to Z")
+	return cmp.Or(map[string]string{"date": w.Tr("newest first"), "flags": w.Tr("flagged entries first"),
+		"random": w.Tr("in no order"), "unread": w.Tr("most unread entries first"),
+		"news": w.Tr("latest delivery first")}[by], w.Tr("from A to Z"))
 }
 
 // usual returns an order by its name in its usual direction.
@@ -190,12 +177,11 @@ func SortedBy(w *texts.Printer, o Order) string {
 // chosen. The others are reversed if the argument is set.
 func OrderMenu(w *texts.Printer, title string, kinds []string, now Order, reversed bool,
 	sort func(Order) part.Effects) part.Effects {
-	n := &part.Lines{Title: title, Hint: "the present order is reversed if you choose it again",
-		At: max(0, slices.Index(kinds, now.By))}
+	var lines []string
 	for _, by := range kinds {
-		n.Text = append(n.Text, termsafe.Pad(by, 8)+" "+describe(w, by))
+		lines = append(lines, termsafe.Pad(by, 8)+" "+describe(w, by))
 	}
-	n.Choose = part.OnOpen(func(at int) part.Effects {
+	n := part.Choice(title, "the present order is reversed if you choose it again", lines, func(at int) part.Effects {
 		o := usual(kinds[at])
 		switch {
 		case reversed:
@@ -205,5 +191,6 @@ func OrderMenu(w *texts.Printer, title string, kinds []string, now Order, revers
 		}
 		return sort(o)
 	})
+	n.At = max(0, slices.Index(kinds, now.By))
 	return part.Effects{part.Menu{Lines: n}}
 }

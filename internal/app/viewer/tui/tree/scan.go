@@ -7,8 +7,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/read/catalog"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 )
 
 // ScanRequest is a request to read the feeds that may have changed.
@@ -19,14 +19,8 @@ type ScanRequest struct {
 
 // The effects of scans.
 type (
-	// Shown reports that a snapshot is in the tree.
-	Shown struct {
-		First   bool // there was none before
-		Changed bool // the list may have changed
-		Scan    int
-	}
-	// Provisional has entries to show until all are listed.
-	Provisional struct{ *Overview }
+	// Shown reports that a snapshot is in the tree. First is true if there was none before.
+	Shown struct{ First bool }
 	// Trouble is the error of the last scan, nil if it succeeded.
 	Trouble struct{ Err error }
 )
@@ -40,10 +34,6 @@ const (
 	firstRest    = 100 * time.Millisecond
 	ScanEntries  = 5000
 )
-
-// firstRows is the number of entries in an overview: enough to read and to page through until
-// all entries are listed.
-const firstRows = 200
 
 // Retry is the delay before a failed scan is tried again.
 const Retry = 5 * time.Second
@@ -96,79 +86,58 @@ func (t *Tree) Begin(listTook time.Duration) tea.Cmd {
 	read := r.Part(old, t.Marks.Feeds())
 	return func() tea.Msg {
 		began := time.Now()
-		var s *Snapshot
-		var work workers.Group
 		if old != nil && old.Partial {
-			work.Go(func() error {
-				d.TakeDates(ctx)
-				return nil
-			})
+			counts, err := d.Counts(ctx)
+			t.Send(part.Then(func() part.Effects { return t.count(counts, err) }))
 		}
-		work.Go(func() error {
-			names, err := d.Now(ctx, read)
-			if err == nil || names != nil && len(names.Feeds) > 0 {
-				saved, _ := d.Saved(ctx) // an error of the saved queries must not hide the entries
-				s = NewSnapshot(names, saved)
-			}
-			return err
-		})
-		err := work.Wait()
+		var s *Snapshot
+		names, err := d.Now(ctx, read)
+		if err == nil || names != nil && len(names.Feeds) > 0 {
+			saved, _ := d.Saved(ctx) // an error of the saved queries must not hide the entries
+			s = NewSnapshot(names, saved)
+		}
 		if s != nil && err == nil {
 			s.Scan = id
-		}
-		if old == nil && s != nil && !s.Partial {
-			d.TakeDates(ctx)
 		}
 		took := time.Since(began) + listTook
 		return part.Then(func() part.Effects { return t.take(s, r, took, err) })
 	}
 }
 
+// count shows the number of entries of each feed before all are listed. There are no counts without an index.
+func (t *Tree) count(counts map[string]entrystore.Tally, err error) part.Effects {
+	if counts != nil {
+		t.Snapshot.count(counts)
+		t.show(t.Snapshot)
+	}
+	if err != nil {
+		return t.Fail(err)
+	}
+	return nil
+}
+
 // take shows a snapshot. After an error, what could be read is shown, and the scan is repeated after t.retry.
 func (t *Tree) take(s *Snapshot, r *ScanRequest, took time.Duration, err error) part.Effects {
-	rest := RestBetween(took)
+	rest, e := RestBetween(took), part.Effects{Trouble{err}}
+	if s != nil {
+		old := t.Snapshot
+		t.show(s)
+		e = append(e, Shown{old == nil})
+		if s.Partial {
+			t.Rescan(nil)
+			rest = firstRest
+		} else if old == nil || old.Partial {
+			e = append(e, part.Run(t.Await))
+		}
+	}
 	if err != nil {
 		t.Rescan(r.Feeds)
 		rest = t.Retry
 	}
-	e := part.Effects{Trouble{err}}
-	next := part.Run(t.After(rest, part.Then(func() part.Effects {
+	return append(e, part.Run(t.After(rest, part.Then(func() part.Effects {
 		t.Scans.End()
 		return nil
-	})))
-	if s == nil {
-		return append(e, next)
-	}
-	old := t.Snapshot
-	t.show(s)
-	e = append(e, Shown{old == nil, old != nil && (old.Partial || t.changed(old, r.Feeds)), s.Scan})
-	switch {
-	case s.Partial && err == nil:
-		return append(e, part.Run(t.After(firstRest, part.Then(func() part.Effects {
-			return part.Effects{part.Run(t.overview)}
-		}))))
-	case !s.Partial && (old == nil || old.Partial):
-		return append(e, next, part.Run(t.Await))
-	}
-	return append(e, next)
-}
-
-// overview reads the overview of the index, and then allows the scan of all feeds to begin.
-func (t *Tree) overview() tea.Msg {
-	o, err := t.Disk.Overview(t.Ctx, firstRows)
-	return part.Then(func() (e part.Effects) {
-		t.Scans.End()
-		t.Rescan(nil)
-		if err != nil {
-			e = t.Fail(err)
-		}
-		if o != nil {
-			t.Snapshot.count(o.Counts)
-			t.show(t.Snapshot)
-			e = append(e, Provisional{o})
-		}
-		return e
-	})
+	}))))
 }
 
 // changeDebounce is how long changes are collected before they are read. A fetcher makes many

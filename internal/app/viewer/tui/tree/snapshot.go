@@ -3,7 +3,6 @@ package tree
 import (
 	"cmp"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -16,43 +15,53 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// Snapshot is the lektor-dir at one time. It is immutable but for its counts.
+// Snapshot is the lektor-dir at one time. It is immutable but for its counts, and the order of its nodes.
 type Snapshot struct {
-	Scan  int                      // id of the scan that made it
-	Names *catalog.Snapshot        // the entries
-	Feeds map[string]*feedSnapshot // by hash
-	saved []Saved
+	Scan  int               // id of the scan that made it
+	Names *catalog.Snapshot // the entries
+	Feeds map[string]*Feed  // by hash
+	saved []entrystore.Saved
 	Nodes []Node
 	All   entrystore.Tally
-	// partial is true if some feeds are not read yet, and uncounted if the number of entries is unknown.
+	// Partial is true if some feeds are not read yet, and Uncounted if the number of entries is unknown.
 	Partial, Uncounted bool
 }
 
-// Feed is a feed in the first pane.
+// Feed is a feed in the first pane, with its entries and their counts.
 type Feed struct {
 	Hash    string
 	Title   string
 	Site    string   // distinguishes the feed from others of the same title; "" if there are none
 	Folders []string // paths of names with '/' between them
+	In      []string // their folded paths; only "" if there are none
 	Paused  bool
-}
-
-// feedSnapshot is a feed with its entries and their counts.
-type feedSnapshot struct {
-	Feed
+	// Subscribed is true if a fetcher fetches the feed.
+	Subscribed bool
+	Place      string // folded title, to sort by, see natural
 	entrystore.Tally
+
+	id    string
 	names *catalog.Feed
-	Place string // folded title, to sort by, see natural
+	above map[string]string // names of the folders that have it, also of those above, by their folded paths
 }
 
-// newFeedSnapshot returns a feed as it is in a catalogue.
-func newFeedSnapshot(f *catalog.Feed) *feedSnapshot {
-	next := &feedSnapshot{names: f, Tally: entrystore.Tally{All: f.Shown, Unread: f.Unread, Flagged: f.Flagged}}
-	next.Hash, next.Title = f.Hash, f.Hash
+// newFeed returns a feed as it is in a catalogue.
+func newFeed(f *catalog.Feed) *Feed {
+	next := &Feed{Hash: f.Hash, Title: f.Hash, names: f,
+		Tally: entrystore.Tally{All: f.Shown, Unread: f.Unread, Flagged: f.Flagged}}
 	if a := f.About; a != nil && a.Err == nil {
-		next.Title, next.Folders, next.Paused = a.Title(), a.Folders, a.Paused
+		next.Title, next.Folders, next.id = a.Title(), a.Folders, a.ID
+		next.Paused, next.Subscribed = a.Paused, a.Subscribed
 	}
-	next.Place = natural(query.Fold(next.Title))
+	next.Place, next.above = natural(query.Fold(cells.Plain(next.Title))), entrystore.FoldersAbove(next.Folders)
+	for _, name := range next.Folders {
+		if path := entrystore.FolderPath(name); len(path) > 0 && !slices.Contains(next.In, path[len(path)-1].Key) {
+			next.In = append(next.In, path[len(path)-1].Key)
+		}
+	}
+	if next.In == nil {
+		next.In = []string{""}
+	}
 	return next
 }
 
@@ -72,16 +81,14 @@ func natural(s string) string {
 
 // count sets the numbers of entries of all feeds in a partial snapshot.
 func (s *Snapshot) count(counts map[string]entrystore.Tally) {
-	s.Uncounted = false
+	s.Uncounted, s.All = false, entrystore.Tally{}
+	for _, n := range counts {
+		s.All.Plus(n)
+	}
 	for hash, f := range s.Feeds {
 		f.Tally = counts[hash]
 	}
 	s.arrange()
-	s.All = entrystore.Tally{}
-	for _, n := range counts {
-		s.All.Plus(n)
-	}
-	s.Nodes[0].Unread, s.Nodes[1].Flagged = s.All.Unread, s.All.Flagged
 }
 
 // Kind is the kind of a line of the first pane.
@@ -123,23 +130,24 @@ type ID struct {
 }
 
 // holds reports whether a node may hold entries of a feed.
-func (of ID) holds(f *feedSnapshot) bool {
+func (of ID) holds(f *Feed) bool {
 	switch of.Kind {
 	case FeedNode:
 		return f.Hash == of.Name
 	case FolderNode:
-		return inFolder(f.Folders, of.Name)
+		return f.above[of.Name] != ""
 	}
 	return true
 }
 
 // NewSnapshot returns the snapshot of a catalogue and of the saved queries.
-func NewSnapshot(names *catalog.Snapshot, saved []Saved) *Snapshot {
-	s := &Snapshot{Names: names, saved: saved, Feeds: make(map[string]*feedSnapshot, len(names.Feeds)),
+func NewSnapshot(names *catalog.Snapshot, saved []entrystore.Saved) *Snapshot {
+	s := &Snapshot{Names: names, saved: saved, Feeds: make(map[string]*Feed, len(names.Feeds)),
 		Partial: names.Missing > 0, Uncounted: names.Missing > 0}
 	for _, f := range names.Feeds {
 		if f.About == nil || f.About.Err == nil || f.Shown > 0 { // ls and check report malformed feeds
-			s.Feeds[f.Hash] = newFeedSnapshot(f)
+			s.Feeds[f.Hash] = newFeed(f)
+			s.All.Plus(s.Feeds[f.Hash].Tally)
 		}
 	}
 	s.setSites()
@@ -147,33 +155,15 @@ func NewSnapshot(names *catalog.Snapshot, saved []Saved) *Snapshot {
 	return s
 }
 
-// setSites sets Site of feeds with equal titles: the host of the id, or the id without its scheme
-// if the hosts are equal too.
+// setSites sets Site of feeds with equal titles.
 func (s *Snapshot) setSites() {
-	type named struct{ title, host string }
-	titles, hosts, names := map[string]int{}, map[named]int{}, make(map[string]named, len(s.Feeds))
-	id := func(f *feedSnapshot) string {
-		if f.names.About == nil {
-			return ""
-		}
-		return f.names.About.ID
+	titles := map[string]int{}
+	for _, f := range s.Feeds {
+		titles[f.Place]++
 	}
-	for hash, f := range s.Feeds {
-		n := named{title: query.Fold(cells.Plain(f.Title))}
-		if u, err := url.Parse(id(f)); err == nil {
-			n.host = u.Host
-		}
-		titles[n.title]++
-		hosts[n]++
-		names[hash] = n
-	}
-	for hash, f := range s.Feeds {
-		switch n := names[hash]; {
-		case titles[n.title] == 1:
-		case n.host != "" && hosts[n] == 1:
-			f.Site = n.host
-		default:
-			public := feedurl.Public(id(f))
+	for _, f := range s.Feeds {
+		if titles[f.Place] > 1 {
+			public := feedurl.Public(f.id)
 			_, rest, _ := strings.Cut(public, "://")
 			f.Site = cmp.Or(rest, public)
 		}
@@ -181,37 +171,25 @@ func (s *Snapshot) setSites() {
 }
 
 // arrange makes the nodes: all, flagged, saved queries, folders with their feeds, and feeds
-// without a folder. It also adds up the counts.
+// without a folder. The feeds of a folder are in no order yet.
 func (s *Snapshot) arrange() {
-	s.All = entrystore.Tally{}
-	type folder struct {
-		title string
-		feeds map[*feedSnapshot]bool // including those of subfolders
-		own   map[*feedSnapshot]bool
-	}
-	folders := map[string]*folder{}
-	var loose []*feedSnapshot
+	folders, in := map[string]*Node{}, map[string][]Node{}
 	for _, f := range s.Feeds {
-		s.All.Plus(f.Tally)
-		in := false
-		for _, name := range f.Folders {
-			var last *folder
-			for _, above := range entrystore.FolderPath(name) {
-				last = folders[above.Key]
-				if last == nil {
-					last = &folder{title: above.Last(), feeds: map[*feedSnapshot]bool{}, own: map[*feedSnapshot]bool{}}
-					folders[above.Key] = last
-				}
-				last.title = min(last.title, above.Last())
-				last.feeds[f] = true
+		for path, name := range f.above {
+			if folders[path] == nil {
+				folders[path] = &Node{ID: ID{Kind: FolderNode, Name: path}, Title: name,
+					Depth: strings.Count(path, "/")}
 			}
-			if last != nil {
-				in = true
-				last.own[f] = true
-			}
+			folders[path].Title = min(folders[path].Title, name)
+			folders[path].Unread += f.Unread
 		}
-		if !in {
-			loose = append(loose, f)
+		for _, path := range f.In {
+			n := Node{ID: ID{Kind: FeedNode, Name: f.Hash, In: path}, Title: f.Title, Site: f.Site, Paused: f.Paused,
+				Unread: f.Unread}
+			if path != "" {
+				n.Depth = strings.Count(path, "/") + 1
+			}
+			in[path] = append(in[path], n)
 		}
 	}
 	s.Nodes = []Node{
@@ -230,26 +208,11 @@ func (s *Snapshot) arrange() {
 		return slices.Compare(strings.Split(natural(a), "/"), strings.Split(natural(b), "/"))
 	})
 	for _, path := range paths {
-		f := folders[path]
-		n := Node{ID: ID{Kind: FolderNode, Name: path}, Title: f.title, Depth: strings.Count(path, "/")}
-		for feed := range f.feeds {
-			n.Unread += feed.Unread
-		}
-		s.Nodes = append(s.Nodes, n)
-		s.addFeeds(slices.Collect(maps.Keys(f.own)), path, n.Depth+1)
+		n := folders[path]
+		n.Title = n.Title[strings.LastIndexByte(n.Title, '/')+1:]
+		s.Nodes = append(append(s.Nodes, *n), in[path]...)
 	}
-	s.addFeeds(loose, "", 0)
-}
-
-// addFeeds adds a node for each feed, sorted by title.
-func (s *Snapshot) addFeeds(feeds []*feedSnapshot, in string, depth int) {
-	slices.SortFunc(feeds, func(a, b *feedSnapshot) int {
-		return cmp.Or(cmp.Compare(a.Place, b.Place), cmp.Compare(a.Hash, b.Hash))
-	})
-	for _, f := range feeds {
-		s.Nodes = append(s.Nodes, Node{ID: ID{Kind: FeedNode, Name: f.Hash, In: in}, Title: f.Title, Site: f.Site,
-			Paused: f.Paused, Depth: depth, Unread: f.Unread})
-	}
+	s.Nodes = append(s.Nodes, in[""]...)
 }
 
 // Entries returns the entries of a node. If only is not nil, it returns those of the feeds in
@@ -270,11 +233,3 @@ func (s *Snapshot) Entries(of ID, only map[string]bool) []catalog.Entry {
 }
 
 var flagged = catalog.FlagsOf("F")
-
-// inFolder reports whether one of the folders has this folded path, or is below it.
-func inFolder(folders []string, path string) bool {
-	return slices.ContainsFunc(folders, func(f string) bool {
-		return slices.ContainsFunc(entrystore.FolderPath(f),
-			func(above entrystore.Folder) bool { return above.Key == path })
-	})
-}

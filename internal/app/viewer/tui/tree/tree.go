@@ -4,6 +4,7 @@ package tree
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
+	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -23,33 +25,11 @@ type Disk interface {
 	Now(ctx context.Context, part catalog.Part) (*catalog.Snapshot, error)
 	// Await returns after something has changed, or may have, or when ctx ends.
 	Await(ctx context.Context)
-	// Overview returns the newest entries and the counts, without listing the lektor-dir, or nil
-	// if that would take long.
-	Overview(ctx context.Context, newest int) (*Overview, error)
+	// Counts returns the numbers of entries by the hash of the feed, without listing the lektor-dir, or nil if that
+	// would take long.
+	Counts(ctx context.Context) (map[string]entrystore.Tally, error)
 	// Saved returns the saved queries.
-	Saved(ctx context.Context) ([]Saved, error)
-	// TakeDates takes the dates that the index has, so that the entries of the overview keep their places in the
-	// first list.
-	TakeDates(ctx context.Context)
-}
-
-// Saved is a saved query. Err is not nil if the query is invalid.
-type Saved struct {
-	Name, Text string
-	Err        error
-}
-
-// Overview holds the data that can be shown before all entries are listed.
-type Overview struct {
-	Counts map[string]entrystore.Tally // by hash of the feed
-	Newest []Listed                    // unread entries, newest first
-}
-
-// Listed is an entry in an overview.
-type Listed struct {
-	Ref   lektordir.Ref
-	Date  time.Time
-	Title string
+	Saved(ctx context.Context) ([]entrystore.Saved, error)
 }
 
 // Tree is the first pane: folders and feeds.
@@ -70,9 +50,8 @@ type Tree struct {
 
 // show shows a snapshot.
 func (t *Tree) show(s *Snapshot) {
-	sorted := *s
-	t.Snapshot = &sorted
-	t.Snapshot.Nodes = t.Settings.sortFeeds(s)
+	t.Settings.sortFeeds(s)
+	t.Snapshot = s
 	t.arrange()
 }
 
@@ -205,31 +184,6 @@ func (t *Tree) Unread() (refs []lektordir.Ref) {
 	return refs
 }
 
-// changed reports whether the list may differ from that of an earlier snapshot, or may have entries of feeds
-// that the user has changed: a change that failed, or was undone, shows its entries again.
-func (t *Tree) changed(earlier *Snapshot, touched map[string]bool) bool {
-	s, of := t.Snapshot, t.of
-	same := func(a, b Saved) bool { return a.Name == b.Name && a.Text == b.Text }
-	if touched[""] || of.Kind == SavedNode && !slices.EqualFunc(s.saved, earlier.saved, same) {
-		return true
-	}
-	has := func(hash string) bool {
-		was, is := earlier.Feeds[hash], s.Feeds[hash]
-		return was != nil && of.holds(was) || is != nil && of.holds(is)
-	}
-	for hash := range touched {
-		if has(hash) {
-			return true
-		}
-	}
-	for _, is := range s.Names.Since(earlier.Names) {
-		if has(is.Hash) {
-			return true
-		}
-	}
-	return false
-}
-
 // Name returns the name of a node in the user's language, "" if there is no such node.
 func (t *Tree) Name(of ID) string {
 	if t.Snapshot != nil {
@@ -238,14 +192,6 @@ func (t *Tree) Name(of ID) string {
 		}
 	}
 	return ""
-}
-
-// allUnread returns the number of all unread entries.
-func (t *Tree) allUnread() int {
-	if t.Snapshot == nil {
-		return 0
-	}
-	return t.Snapshot.All.Unread
 }
 
 // Unpaused returns the hashes of the feeds of a folder that are not paused.
@@ -275,26 +221,27 @@ func (t *Tree) Menu(title string, kind Kind, list func(of ID) part.Effects) part
 	if len(found) == 0 {
 		return t.Say("%s: there are none", t.Tr(title))
 	}
-	n := &part.Lines{Title: title, Hint: t.Trf("%s lists the entries, other keys close the menu", t.KeyOf("open"))}
+	var lines []string
 	for _, node := range found {
-		n.Text = append(n.Text, strings.Repeat("  ", node.Depth)+cells.Plain(node.label(t.Printer)))
+		lines = append(lines, strings.Repeat("  ", node.Depth)+cells.Plain(node.label(t.Printer)))
 	}
-	n.Choose = part.OnOpen(func(at int) part.Effects {
+	hint := t.Trf("%s lists the entries, other keys close the menu", t.KeyOf("open"))
+	return part.Effects{part.Menu{Lines: part.Choice(title, hint, lines, func(at int) part.Effects {
 		t.reveal(found[at].ID)
 		return list(found[at].ID)
-	})
-	return part.Effects{part.Menu{Lines: n}}
+	})}}
 }
 
-// Remember remembers a setting of the folder beside the listed node, or of the node itself.
+// Remember sets a setting of a node, and remembers it.
 func (t *Tree) Remember(setting string, of ID, value string) part.Remember {
-	return part.Remember{Name: nodeSetting(setting, of), Value: value}
+	set := part.Remember{Name: nodeSetting(setting, of), Value: value}
+	t.Settings.Set(set.Name, set.Value)
+	return set
 }
 
 // Sort sorts the feeds of the folder of the cursor, and of the folders in it.
 func (t *Tree) Sort(o Order) part.Effects {
 	set := t.Remember("feeds", container(t.of), o.String())
-	t.Settings.Set(set.Name, set.Value)
 	t.show(t.Snapshot)
 	return part.Effects{set, part.Say{Text: SortedBy(t.Printer, o)}}
 }
@@ -312,11 +259,79 @@ func (t *Tree) HideRead(part.Given) part.Effects {
 	if in.Kind == FolderNode {
 		name = t.Name(in)
 	}
-	set, said := t.Remember("hide", in, "yes"), t.Say("%s: what has nothing unread is hidden", name)
+	value, said := "yes", t.Say("%s: what has nothing unread is hidden", name)
 	if t.Settings.of("hide", in) == "yes" {
-		set, said = t.Remember("hide", in, "no"), t.Say("%s: what has nothing unread is shown", name)
+		value, said = "no", t.Say("%s: what has nothing unread is shown", name)
 	}
-	t.Settings.Set(set.Name, set.Value)
+	said = append(said, t.Remember("hide", in, value))
 	t.arrange()
-	return append(said, set)
+	return said
+}
+
+// Scene is the first pane.
+type Scene struct {
+	Known          bool
+	At, Top, Total int // the cursor, the first line on the screen, and the number of lines
+	Nodes          []NodeScene
+	Cursor         NodeScene // that of the cursor, if total is not 0
+	Unread         int       // in all feeds
+}
+
+// NodeScene is a line of the first pane.
+type NodeScene struct {
+	Node
+	Label  string
+	Closed bool
+}
+
+// Scene returns the pane with the lines that a height has room for.
+func (t *Tree) Scene(height int) Scene {
+	s := Scene{Known: t.Snapshot != nil, At: t.At, Total: len(t.Nodes),
+		Unread: cmp.Or(t.Snapshot, &Snapshot{}).All.Unread}
+	t.Y = cells.Window(t.Y, t.At, len(t.Nodes), height)
+	s.Top = t.Y
+	line := func(n Node) NodeScene { return NodeScene{n, n.label(t.Printer), t.Closed[n.ID]} }
+	for _, n := range t.Nodes[t.Y:min(len(t.Nodes), t.Y+height)] {
+		s.Nodes = append(s.Nodes, line(n))
+	}
+	if t.At < len(t.Nodes) {
+		s.Cursor = line(t.Nodes[max(0, t.At)])
+	}
+	return s
+}
+
+// Sign returns the character before the label of the node.
+func (n NodeScene) Sign() string {
+	switch {
+	case n.Kind == FolderNode && n.Closed:
+		return "+"
+	case n.Kind == FolderNode:
+		return "-"
+	case n.Kind == SavedNode:
+		return "?"
+	case n.Paused:
+		return "="
+	}
+	return " "
+}
+
+// Text returns the label of the node with the number of its entries.
+func (n NodeScene) Text(width int) string {
+	count := ""
+	switch {
+	case n.Err != "":
+		count = "!"
+	case n.Flagged > 0:
+		count = fmt.Sprint(n.Flagged)
+	case n.Unread > 0:
+		count = fmt.Sprint(n.Unread)
+	}
+	free := width - len(count) - 1
+	title := cells.Plain(n.Label)
+	if n.Site != "" && free > 8 {
+		site := cells.Plain(termsafe.Brief(n.Site))
+		most := min(termsafe.Width(site), free/2)
+		return cells.Fit(title, free-most-1) + " " + cells.Fit(cells.Ends(site, most), most) + " " + count
+	}
+	return cells.Fit(title, free) + " " + count
 }

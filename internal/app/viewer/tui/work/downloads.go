@@ -11,17 +11,14 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/files/values"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // Downloads are the enclosures that the user wants to be saved, in the order of the keys.
 type Downloads struct {
-	*Env
-	tasks  *Tasks
-	screen *values.Values
-	List   []*Download
+	*Work
+	List []*Download
 }
 
 // Download is an enclosure to save.
@@ -91,7 +88,7 @@ func hostOf(text string) string {
 // Add adds enclosures of an entry with a title to the downloads. If there is no directory to save below, it asks for
 // it.
 func (ds *Downloads) Add(d part.Download, title string) part.Effects {
-	dir := cmp.Or(d.Dir, ds.screen.Get(downloadsSetting))
+	dir := cmp.Or(d.Dir, ds.o.Screen.Get(downloadsSetting))
 	if dir == "" {
 		return part.Effects{part.Ask{Label: ds.Tr("download to: "), Text: "~/Podcasts",
 			Then: func(dir string) part.Effects {
@@ -116,18 +113,17 @@ func (ds *Downloads) Add(d part.Download, title string) part.Effects {
 // begin begins the downloads that may begin now.
 func (ds *Downloads) begin() (e part.Effects) {
 	for d := ds.next(); d != nil; d = ds.next() {
-		ds.start(d)
-		e = append(e, part.Run(d.task.Await))
+		e = append(e, ds.start(d)...)
 	}
 	return e
 }
 
 // start begins a download.
-func (ds *Downloads) start(d *Download) {
+func (ds *Downloads) start(d *Download) (begun part.Effects) {
 	ctx, cancel := context.WithCancel(ds.Ctx)
 	path, of := "", ds.Tr("of")
 	d.State, d.cancel = Runs, cancel
-	d.task = ds.tasks.Begin(part.Task{Name: cells.Ends(d.title, 24),
+	d.task, begun = ds.Tasks.Begin(part.Task{Name: cells.Ends(d.title, 24),
 		Do: func(_ context.Context, progress func(string)) (_ string, err error) {
 			path, err = ds.Disk.Download(ctx, d.ref, d.URL, d.dir, func(have, total int64) {
 				if total > 0 {
@@ -152,6 +148,7 @@ func (ds *Downloads) start(d *Download) {
 			}
 			return append(e, ds.begin()...)
 		}})
+	return begun
 }
 
 // text returns the line of a download in their list.
@@ -160,7 +157,7 @@ func (ds *Downloads) text(d *Download) string {
 		ds.Tr("cancelled")}[d.State], d.URL
 	switch d.State {
 	case Runs:
-		state = cmp.Or(d.task.Progress, state)
+		state = cmp.Or(d.task.Progress(), state)
 	case Saved:
 		detail = d.path
 	case Failed:
@@ -175,7 +172,7 @@ func (ds *Downloads) Show(part.Given) part.Effects {
 		return ds.Say("there are no downloads")
 	}
 	return part.Effects{part.Menu{Lines: &part.Lines{
-		Title: ds.Tr("downloads"), Hint: ds.Trf("%s plays, d cancels or removes", ds.KeyOf("open")), Wrap: true,
+		Title: ds.Tr("downloads"), Hint: ds.Trf("%s plays, d cancels or removes", ds.KeyOf("open")),
 		Keys: map[string]string{"d": "trash"},
 		Live: func() (lines []string) {
 			for _, d := range ds.List {
@@ -212,7 +209,7 @@ func (ds *Downloads) choose(c keys.Call, at int) (e part.Effects, ok bool) {
 func (ds *Downloads) play(d *Download) part.Effects {
 	switch d.State {
 	case Saved:
-		return part.Effects{part.Play{Ref: d.ref, Path: d.path}}
+		return ds.o.Play(d.ref, d.path)
 	case Failed, Cancelled:
 		d.State = Waits
 		return ds.begin()

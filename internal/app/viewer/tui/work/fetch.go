@@ -13,16 +13,13 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/files/values"
 )
 
 // Fetching is the state of the fetches, of which one runs at a time.
 type Fetching struct {
-	*Env
-	tasks  *Tasks
-	screen *values.Values
-	every  time.Duration // fetch the feeds that are due so long after the last fetch; 0 never does
-	timer  int           // number of the timer that counts; others are stale
+	*Work
+	every time.Duration // fetch the feeds that are due so long after the last fetch; 0 never does
+	timer int           // number of the timer that counts; others are stale
 }
 
 // everySetting is the name of the setting with the minutes between two fetches.
@@ -39,7 +36,7 @@ const fetchTask = "fetching"
 
 // Start begins to fetch at times, if that was remembered.
 func (s *Fetching) Start() part.Effects {
-	minutes := s.screen.Int(everySetting)
+	minutes := s.o.Screen.Int(everySetting)
 	if minutes <= 0 || minutes > maxEvery {
 		return nil
 	}
@@ -47,11 +44,10 @@ func (s *Fetching) Start() part.Effects {
 	return s.wind(firstFetch)
 }
 
-// Feed fetches the chosen feed.
-func (s *Fetching) Feed(g part.Given) part.Effects { return s.Feeds([]string{g.Feed}) }
-
 // Feeds fetches feeds.
-func (s *Fetching) Feeds(hashes []string) part.Effects { return s.begin(&fetch{feeds: hashes}) }
+func (s *Fetching) Feeds(hashes []string) part.Effects {
+	return s.begin(&fetch{args: []string{"-"}, in: strings.Join(hashes, "\n") + "\n"})
+}
 
 // All fetches all feeds.
 func (s *Fetching) All(part.Given) part.Effects { return s.begin(&fetch{args: []string{"-a"}}) }
@@ -84,7 +80,7 @@ func (s *Fetching) wind(d time.Duration) part.Effects {
 	}
 	timer := s.timer
 	return part.Effects{part.Run(s.After(d, part.Then(func() part.Effects {
-		if timer != s.timer || len(s.tasks.Of(fetchTask)) > 0 {
+		if timer != s.timer || len(s.Tasks.Of(fetchTask)) > 0 {
 			return nil // the end of that fetch winds the timer
 		}
 		return s.begin(&fetch{timed: true})
@@ -93,9 +89,9 @@ func (s *Fetching) wind(d time.Duration) part.Effects {
 
 // fetch is a run of lektor-fetch update.
 type fetch struct {
-	feeds []string // hashes; nil if args select the feeds
 	args  []string
-	timed bool // begun by the timer
+	in    string // hashes of feeds
+	timed bool   // begun by the timer
 
 	steps    int // number of lines of progress
 	summary  string
@@ -104,7 +100,7 @@ type fetch struct {
 
 // begin makes a fetch, unless one is running.
 func (s *Fetching) begin(f *fetch) part.Effects {
-	if len(s.tasks.Of(fetchTask)) > 0 {
+	if len(s.Tasks.Of(fetchTask)) > 0 {
 		return s.Say("a fetch is running already")
 	}
 	return part.Effects{part.Task{Name: fetchTask,
@@ -114,22 +110,10 @@ func (s *Fetching) begin(f *fetch) part.Effects {
 		Then: func(err error) part.Effects { return s.ended(f, err) }}}
 }
 
-// run runs lektor-fetch. It leaves out feeds without a subscription.
+// run runs lektor-fetch.
 func (f *fetch) run(ctx context.Context, d Disk, progress func(string)) (err error) {
-	if f.feeds != nil {
-		subscribed := map[string]bool{}
-		f.messages, err = d.Fetcher(ctx, "", []string{"ls", "-o", "hash"},
-			func(hash string) { subscribed[hash] = true })
-		f.feeds = slices.DeleteFunc(f.feeds, func(hash string) bool { return !subscribed[hash] })
-		if err != nil || len(f.feeds) == 0 {
-			return err
-		}
-	}
-	args, in := append([]string{"update", "--progress"}, f.args...), ""
-	if len(f.feeds) > 0 {
-		args, in = append(args, "-"), strings.Join(f.feeds, "\n")+"\n"
-	}
-	f.messages, err = d.Fetcher(ctx, in, args, func(line string) {
+	args := append([]string{"update", "--progress"}, f.args...)
+	f.messages, err = d.Fetcher(ctx, f.in, args, func(line string) {
 		what, rest, _ := strings.Cut(line, "\t")
 		done, total, _ := strings.Cut(rest, "\t")
 		switch {
@@ -148,24 +132,21 @@ func (f *fetch) run(ctx context.Context, d Disk, progress func(string)) (err err
 
 // ended shows the result of a fetch, and winds the timer.
 func (s *Fetching) ended(f *fetch, err error) part.Effects {
-	messages := make([]string, len(f.messages))
-	for i, text := range f.messages {
-		messages[i] = cells.Plain(text)
+	var e part.Effects
+	for _, text := range slices.Backward(f.messages) {
+		e = append(e, part.Say{Text: cells.Plain(text)})
 	}
-	e := part.Effects{part.Keep{Messages: messages}}
 	_, started := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err != nil && !started && s.every > 0:
 		s.timer++
 		return append(e, s.Fail(fmt.Errorf("%s: %w",
 			s.Tr("lektor-fetch does not start, and nothing is fetched until you press a key for it"), err))...)
-	case err != nil && len(messages) == 0:
+	case err != nil && len(f.messages) == 0:
 		e = append(e, s.Fail(fmt.Errorf("lektor-fetch: %w", err))...)
-	case len(messages) > 0:
-		text := strings.TrimPrefix(cells.Plain(f.summary)+"; "+messages[0], "; ")
+	case len(f.messages) > 0:
+		text := strings.TrimPrefix(cells.Plain(f.summary)+"; "+cells.Plain(f.messages[0]), "; ")
 		e = append(e, part.Say{Text: s.Trf("%s (%s: all messages)", text, s.KeyOf("messages")), Bad: err != nil})
-	case f.feeds != nil && len(f.feeds) == 0:
-		e = append(e, s.Say("you are subscribed to none of these feeds")...)
 	case !f.timed || f.steps > 0:
 		e = append(e, part.Say{Text: cells.Plain(f.summary)})
 	}

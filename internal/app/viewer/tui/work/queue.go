@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -16,18 +15,14 @@ import (
 // Change is something that the user wants the disk to do: flags to set and clear, and also a reading of what the
 // changes before it have made.
 type Change struct {
-	// Then is called after the change with the new names of entries, unless it failed or Then is nil.
-	Then func(moved []lektordir.Ref) part.Effects
+	part.Change
 
 	run
-	result     Result            // at the end
-	refs       []lektordir.Ref   // as they were on the screen when the key was pressed
-	keys       map[part.Key]bool // keys of the entries in refs; nil if refs is
-	feeds      map[string]bool   // hashes of the feeds of refs; nil if refs is
-	set, unset string            // flags
-	marked     atomic.Int64      // number of entries that the disk has done
-	made       bool              // it has ended, and the screen knows
-	scan       int               // id of the first scan that began after the disk made the change; 0 before
+	result Result            // at the end
+	keys   map[part.Key]bool // keys of the entries in Refs; nil if Refs is
+	feeds  map[string]bool   // hashes of the feeds of Refs; nil if Refs is
+	made   bool              // it has ended, and the screen knows
+	scan   int               // id of the first scan that began after the disk made the change; 0 before
 }
 
 // Result is what the disk has done.
@@ -38,7 +33,7 @@ type Result struct {
 }
 
 // Trashes reports whether a change trashes its entries.
-func (c *Change) Trashes() bool { return strings.Contains(c.set, "T") }
+func (c *Change) Trashes() bool { return strings.Contains(c.Set, "T") }
 
 // effects returns the effects of a change that the disk made, or failed to make.
 func (c *Change) effects(env *Env) part.Effects {
@@ -57,8 +52,8 @@ func (c *Change) effects(env *Env) part.Effects {
 	if c.result.Everything {
 		feeds[""] = true
 	}
-	if e = append(e, part.Moved{Refs: c.result.Moved}); len(feeds) > 0 {
-		e = append(e, part.Rescan{Feeds: feeds})
+	if len(feeds) > 0 {
+		e = append(e, part.Rescan{Feeds: feeds, Moved: c.result.Moved})
 	}
 	return e
 }
@@ -76,7 +71,7 @@ type Queue struct {
 
 // Add adds a change that is not about flags, and that do makes. If it does not fail, then is called, unless it is nil.
 func (q *Queue) Add(do func() (Result, error), then func([]lektordir.Ref) part.Effects) {
-	q.add(&Change{Then: then}, do)
+	q.add(&Change{Change: part.Change{Then: then}}, do)
 }
 
 func (q *Queue) add(c *Change, do func() (Result, error)) {
@@ -89,32 +84,19 @@ func (q *Queue) add(c *Change, do func() (Result, error)) {
 	q.changes, q.fresh, q.last = append(q.changes, c), append(q.fresh, c.Await), c
 }
 
-// Flags adds a change that sets and clears flags of entries. It fails if flags are invalid.
-func (q *Queue) Flags(refs []lektordir.Ref, set, unset string) (*Change, error) {
-	if _, err := (lektordir.Ref{}).WithFlags(set, unset); err != nil {
-		return nil, err
-	}
-	c := &Change{refs: refs, keys: make(map[part.Key]bool, len(refs)), feeds: map[string]bool{}, set: set, unset: unset}
-	for _, r := range refs {
+// Flags adds a change that sets and clears flags of entries.
+func (q *Queue) Flags(e part.Change) *Change {
+	c := &Change{Change: e, keys: make(map[part.Key]bool, len(e.Refs)), feeds: map[string]bool{}}
+	for _, r := range e.Refs {
 		c.keys[part.KeyOf(r)] = true
 		c.feeds[r.Feed] = true
 	}
+	c.total = len(e.Refs)
 	q.add(c, func() (Result, error) {
-		moved, err := q.Env.Disk.Mark(q.Env.Ctx, refs, set, unset, func() { c.marked.Add(1) })
+		moved, err := q.Env.Disk.Mark(q.Env.Ctx, e.Refs, e.Set, e.Unset, func() { c.marked.Add(1) })
 		return Result{Moved: moved}, err
 	})
-	return c, nil
-}
-
-// Undo adds the change that takes back the last command, after tasks that were begun.
-func (q *Queue) Undo(begun []*Task) {
-	q.Add(func() (Result, error) {
-		for _, t := range begun {
-			<-t.ended
-		}
-		message, moved, err := q.Env.Disk.Undo(q.Env.Ctx)
-		return Result{message, moved, len(moved) == 0}, err
-	}, nil)
+	return c
 }
 
 // Save adds the change that saves a query under a name.
@@ -154,7 +136,7 @@ func (q *Queue) take(last *Change) (e part.Effects) {
 			continue
 		}
 		c.made = true
-		q.drop(func(c *Change) bool { return c.made && len(c.keys) == 0 })
+		q.drop(func(c *Change) bool { return c.made && c.total == 0 })
 		if _, ok := c.Await().(part.Then); ok { // else a defect ends the reader
 			e = append(e, c.effects(q.Env)...)
 		}
@@ -189,9 +171,7 @@ func (q *Queue) Now(r lektordir.Ref) lektordir.Ref {
 	k := part.KeyOf(r)
 	for _, c := range q.changes {
 		if c.keys[k] {
-			if to, err := r.WithFlags(c.set, c.unset); err == nil {
-				r = to
-			}
+			r, _ = r.WithFlags(c.Set, c.Unset)
 		}
 	}
 	return r
@@ -202,7 +182,7 @@ func (q *Queue) Now(r lektordir.Ref) lektordir.Ref {
 func (q *Queue) Unread(e catalog.Entry) bool {
 	unread := e.Unread()
 	for _, c := range q.changes {
-		if sets := strings.Contains(c.set, "S"); (sets || strings.Contains(c.unset, "S")) && unread == sets &&
+		if sets := strings.Contains(c.Set, "S"); (sets || strings.Contains(c.Unset, "S")) && unread == sets &&
 			c.keys[e.ID()] {
 			unread = !sets
 		}

@@ -9,29 +9,19 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 )
 
-// rest is what the user has requested and the screen does not know to be done when it has gone.
-type rest struct {
-	*Env
-	report  *cmdline.Reporter
-	runs    []*run
-	changes []*Change
-	tasks   []*Task // that have to be finished
-}
-
-// rest returns what is left.
-func (w *Work) rest(report *cmdline.Reporter) *rest {
-	r := &rest{Env: w.Env, report: report}
+// left returns what the user has requested and the screen does not know to be done when it has gone.
+func (w *Work) left() (left []*run) {
 	for _, c := range w.changes {
 		if !c.made {
-			r.changes, r.runs = append(r.changes, c), append(r.runs, &c.run)
+			left = append(left, &c.run)
 		}
 	}
 	for _, t := range w.Tasks.list {
 		if t.Finish {
-			r.tasks, r.runs = append(r.tasks, t), append(r.runs, &t.run)
+			left = append(left, &t.run)
 		}
 	}
-	return r
+	return left
 }
 
 // reportEvery is the time between two reports of what is left.
@@ -41,11 +31,11 @@ const reportEvery = time.Second
 // long, and failures. At the first ^C among signals it calls interrupt, which must end Ctx. It returns a defect that
 // ended work, else nil.
 func (w *Work) Drain(report *cmdline.Reporter, signals <-chan os.Signal, interrupt func(os.Signal)) *part.Defect {
-	r := w.rest(report)
+	left := w.left()
 	ended := make(chan *part.Defect, 1)
 	go func() {
 		var first *part.Defect
-		for _, run := range r.runs {
+		for _, run := range left {
 			if d, ok := run.Await().(*part.Defect); ok && first == nil {
 				first = d
 			}
@@ -58,7 +48,7 @@ func (w *Work) Drain(report *cmdline.Reporter, signals <-chan os.Signal, interru
 	for {
 		select {
 		case <-ticker.C:
-			report.Info("%s", r.progress())
+			report.Info("%s", w.progress(left))
 		case s := <-signals:
 			if s == syscall.SIGINT && timeout == nil {
 				interrupt(s)
@@ -68,7 +58,7 @@ func (w *Work) Drain(report *cmdline.Reporter, signals <-chan os.Signal, interru
 			return nil
 		case d := <-ended:
 			if d == nil {
-				r.reportEnd()
+				w.reportEnd(left, report)
 			}
 			return d
 		}
@@ -76,40 +66,39 @@ func (w *Work) Drain(report *cmdline.Reporter, signals <-chan os.Signal, interru
 }
 
 // progress returns the message while something is being done.
-func (r *rest) progress() string {
-	if done, total := r.marked(); done < total {
-		return r.Trf("marked %d of %d; ^C ends without the rest", done, total)
+func (w *Work) progress(left []*run) string {
+	if done, total := marked(left); done < total {
+		return w.Trf("marked %d of %d; ^C ends without the rest", done, total)
 	}
-	for _, t := range r.tasks {
+	for _, r := range left {
 		select {
-		case <-t.ended:
+		case <-r.ended:
 		default:
-			return r.Trf("%s; ^C ends without it", t.label)
+			if r.label != "" {
+				return w.Trf("%s; ^C ends without it", r.label)
+			}
 		}
 	}
-	return r.Trf("%s; ^C ends without it", r.Tr("changing a subscription"))
+	return w.Trf("%s; ^C ends without it", w.Tr("changing a subscription"))
 }
 
 // marked returns how many entries are done, and how many there are.
-func (r *rest) marked() (done, total int) {
-	for _, c := range r.changes {
-		done += int(c.marked.Load())
-		total += len(c.refs)
+func marked(left []*run) (done, total int) {
+	for _, r := range left {
+		done += int(r.marked.Load())
+		total += r.total
 	}
 	return done, total
 }
 
 // reportEnd reports how many entries were marked if ^C ended that, else the failures.
-func (r *rest) reportEnd() {
-	if r.Ctx.Err() != nil {
-		if done, total := r.marked(); done < total {
-			r.report.Error("%s", r.Trf("marked %d of %d", done, total))
-		}
-		return
+func (w *Work) reportEnd(left []*run, report *cmdline.Reporter) {
+	if done, total := marked(left); w.Ctx.Err() != nil && done < total {
+		report.Error("%s", w.Trf("marked %d of %d", done, total))
 	}
-	for _, run := range r.runs {
-		if run.err != nil {
-			r.report.Print(run.err)
+	for _, r := range left {
+		if r.err != nil && w.Ctx.Err() == nil {
+			report.Print(r.err)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func (w *Work) askFolders(url string) part.Effects {
 	if url = strings.TrimSpace(url); url == "" {
 		return nil
 	}
-	return part.Effects{part.Ask{Label: "folders, with | between them: ", Completes: part.Folders,
+	return part.Effects{part.Ask{Label: "folders, with | between them: ", Words: w.o.Folders,
 		Then: func(text string) part.Effects {
 			args := []string{"add", "--progress"}
 			for _, folder := range splitWords(text) {
@@ -102,7 +102,7 @@ func (w *Work) subscribe(url string, args []string) part.Effects {
 			return "", err
 		},
 		Then: func(err error) part.Effects {
-			e := part.Effects{part.Rescan{All: true}}
+			e := part.Effects{part.Rescan{Feeds: map[string]bool{"": true}}}
 			if feeds := after("feed", lines); err != nil && len(feeds) > 0 {
 				return append(e, w.choose(feeds, args)...)
 			}
@@ -117,16 +117,16 @@ func (w *Work) subscribe(url string, args []string) part.Effects {
 
 // choose shows a menu of the feeds of a page, each a URL, a tab and a title, and subscribes to the chosen one.
 func (w *Work) choose(feeds, args []string) part.Effects {
-	n := &part.Lines{Title: "the page has several feeds", Hint: w.Trf("%s subscribes", w.KeyOf("open"))}
+	var lines []string
 	for _, feed := range feeds {
 		url, title, _ := strings.Cut(feed, "\t")
-		n.Text = append(n.Text, cells.Plain(strings.TrimSpace(url+"  "+title)))
+		lines = append(lines, cells.Plain(strings.TrimSpace(url+"  "+title)))
 	}
-	n.Choose = part.OnOpen(func(at int) part.Effects {
-		url, _, _ := strings.Cut(feeds[at], "\t")
-		return w.subscribe(url, args)
-	})
-	return part.Effects{part.Menu{Lines: n}}
+	return part.Effects{part.Menu{Lines: part.Choice("the page has several feeds",
+		w.Trf("%s subscribes", w.KeyOf("open")), lines, func(at int) part.Effects {
+			url, _, _ := strings.Cut(feeds[at], "\t")
+			return w.subscribe(url, args)
+		})}}
 }
 
 // feedSettings holds the settings of lektor-fetch set in the order of the menu, with the labels of their lines.
@@ -182,17 +182,18 @@ func (f *feedMenu) text(key string) string {
 
 // show shows the menu. The values of settings that can be secret are not in it.
 func (f *feedMenu) show() part.Effects {
-	n := &part.Lines{Title: "the settings of the feed", Hint: f.Trf("%s changes", f.KeyOf("open"))}
+	var lines []string
 	for _, s := range feedSettings {
 		value := f.text(s.key)
 		if value != "" && (s.key == "headers" || s.key == "filter" || s.key == "url" &&
 			(strings.Contains(value, "@") || strings.HasPrefix(strings.ToLower(value), "exec:"))) {
 			value = "(" + f.Tr("hidden") + ")"
 		}
-		n.Text = append(n.Text, cells.Plain(strings.TrimSpace(s.key+"  "+value)))
+		lines = append(lines, cells.Plain(strings.TrimSpace(s.key+"  "+value)))
 	}
-	n.Text = append(n.Text, f.Tr("unsubscribe"))
-	n.Choose = part.OnOpen(func(at int) part.Effects {
+	lines = append(lines, f.Tr("unsubscribe"))
+	hint := f.Trf("%s changes", f.KeyOf("open"))
+	n := part.Choice("the settings of the feed", hint, lines, func(at int) part.Effects {
 		if at == len(feedSettings) {
 			return part.Effects{part.Confirm{Text: "unsubscribe from this feed? Its entries stay", Yes: f.unsubscribe}}
 		}
@@ -200,7 +201,7 @@ func (f *feedMenu) show() part.Effects {
 		ask := part.Ask{Label: s.label, Text: f.text(s.key),
 			Then: func(text string) part.Effects { return f.set(s.key, text) }}
 		if s.key == "categories" {
-			ask.Completes = part.Folders
+			ask.Words = f.o.Folders
 		}
 		return part.Effects{ask}
 	})
@@ -245,7 +246,7 @@ func saying(done string) func([]string) part.Effects {
 func (w *Work) EditFeeds(part.Given) part.Effects {
 	cmd := exec.Command(w.o.Fetcher, "--dir", w.o.Dir, "edit")
 	return part.Effects{part.Exec{Cmd: cmd, Name: "lektor-fetch edit", Wait: true, Then: func(err error) part.Effects {
-		e := part.Effects{part.Rescan{All: true}}
+		e := part.Effects{part.Rescan{Feeds: map[string]bool{"": true}}}
 		if err != nil {
 			e = append(e, w.Say("lektor-fetch edit: %v", err)...)
 		}

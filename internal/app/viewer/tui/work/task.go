@@ -3,8 +3,10 @@ package work
 import (
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
+
+	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 )
@@ -13,11 +15,15 @@ import (
 // shows its progress.
 type Task struct {
 	part.Task
-	Progress string
-
 	run
-	label string // name in the user's language
-	done  string // message for the user after the end
+	progress atomic.Value // the text of the last progress
+	done     string       // message for the user after the end
+}
+
+// Progress returns the text of the last progress.
+func (t *Task) Progress() string {
+	text, _ := t.progress.Load().(string)
+	return text
 }
 
 // Tasks are the running tasks. Only the UI goroutine uses them.
@@ -26,45 +32,28 @@ type Tasks struct {
 	list []*Task
 }
 
-// progressEvery is the least time between two messages about the progress of a task.
+// progressEvery is the time between two looks at the progress of a task.
 const progressEvery = 100 * time.Millisecond
 
-// Begin begins a task in a goroutine. Its Await is the command that brings its end. Do reports its
-// progress, as often as it likes. It must return when its ctx ends; the reader waits for this when it ends.
-func (ts *Tasks) Begin(e part.Task) *Task {
-	t := &Task{Task: e, label: ts.Env.Tr(e.Name)}
+// Begin begins a task in a goroutine. The effects bring its progress and its end. Do must return when its ctx ends; the
+// reader waits for this when it ends.
+func (ts *Tasks) Begin(e part.Task) (*Task, part.Effects) {
+	t := &Task{Task: e}
+	t.label = ts.Env.Tr(e.Name)
 	ts.list = append(ts.list, t)
 	t.begin(func() (err error) {
-		var mu sync.Mutex
-		var last time.Time
-		sending := false
-		t.done, err = t.Do(ts.Env.Ctx, func(text string) {
-			mu.Lock()
-			defer mu.Unlock()
-			now := time.Now()
-			if sending || now.Sub(last) < progressEvery {
-				return
-			}
-			sending, last = true, now
-			// In a goroutine, as it waits while a command has the terminal.
-			go func() {
-				ts.Env.Send(t.progressed(text))
-				mu.Lock()
-				defer mu.Unlock()
-				sending = false
-			}()
-		})
+		t.done, err = t.Do(ts.Env.Ctx, func(text string) { t.progress.Store(text) })
 		return err
 	}, func() part.Effects { return ts.take(t) })
-	return t
+	return t, append(ts.look(t), part.Run(t.Await))
 }
 
-// progressed returns the message about the progress of a task.
-func (t *Task) progressed(text string) part.Then {
-	return func() part.Effects {
-		t.Progress = text
+// look returns the effects that show the progress of a task until it ends.
+func (ts *Tasks) look(t *Task) part.Effects {
+	if !slices.Contains(ts.list, t) {
 		return nil
 	}
+	return part.Effects{part.Run(ts.Env.After(progressEvery, part.Then(func() part.Effects { return ts.look(t) })))}
 }
 
 // take returns the effects of a task that ended.
@@ -94,9 +83,6 @@ func (ts *Tasks) Wait() {
 	}
 }
 
-// Len returns the number of running tasks.
-func (ts *Tasks) Len() int { return len(ts.list) }
-
 // Of returns the running tasks of a name.
 func (ts *Tasks) Of(name string) []*Task {
 	return slices.DeleteFunc(slices.Clone(ts.list), func(t *Task) bool { return t.Name != name })
@@ -106,7 +92,38 @@ func (ts *Tasks) Of(name string) []*Task {
 func (ts *Tasks) Progress() string {
 	var all []string
 	for _, t := range ts.list {
-		all = append(all, strings.TrimSpace(t.label+" "+t.Progress))
+		if text := strings.TrimSpace(t.label + " " + t.Progress()); text != "" {
+			all = append(all, text)
+		}
 	}
 	return strings.Join(all, ", ")
+}
+
+// run is work in a goroutine, whether or not the loop of the screen runs.
+type run struct {
+	label  string        // its name in the user's language; "" if it is a change
+	total  int           // number of entries that it marks
+	marked atomic.Int64  // number of entries that it has marked
+	ended  chan struct{} // closed at the end
+	msg    tea.Msg       // at the end: a [part.Then], or a defect
+	err    error         // at the end
+}
+
+// begin begins work, whose message at the end is then.
+func (r *run) begin(do func() error, then part.Then) {
+	r.ended = make(chan struct{})
+	guarded := part.Guarded(func() tea.Msg {
+		r.err = do()
+		return then
+	})
+	go func() {
+		defer close(r.ended)
+		r.msg = guarded()
+	}()
+}
+
+// Await waits for the end of the work, and returns its message.
+func (r *run) Await() tea.Msg {
+	<-r.ended
+	return r.msg
 }

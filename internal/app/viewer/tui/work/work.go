@@ -54,33 +54,34 @@ type Options struct {
 	// Screen has the settings of the screen, and Fetcher and Dir are the paths of lektor-fetch and of the lektor-dir.
 	Screen       *values.Values
 	Fetcher, Dir string
+	// Folders returns the lines of folders that a line may become.
+	Folders func(line string) []string
+	// Play plays a file that belongs to an entry.
+	Play func(ref lektordir.Ref, path string) part.Effects
 }
 
 // New returns work of which nothing has begun.
 func New(env *Env, o Options) *Work {
 	w := &Work{Env: env, Queue: Queue{Env: env}, Tasks: Tasks{Env: env}, o: o}
-	w.Downloads = Downloads{Env: env, tasks: &w.Tasks, screen: o.Screen}
-	w.Fetching = Fetching{Env: env, tasks: &w.Tasks, screen: o.Screen}
+	w.Downloads.Work, w.Fetching.Work = w, w
 	return w
-}
-
-// Change sets and clears flags.
-func (w *Work) Change(e part.Change) (c *Change, failed part.Effects) {
-	c, err := w.Flags(e.Refs, e.Set, e.Unset)
-	if err != nil {
-		return nil, w.Fail(err)
-	}
-	c.Then = e.Then
-	return c, nil
 }
 
 // TakeBack takes back the last command, or the last change of a subscription if that was later.
 func (w *Work) TakeBack(part.Given) part.Effects {
-	w.Undo(w.Tasks.Of(addTask))
+	begun := w.Tasks.Of(addTask)
+	w.Add(func() (Result, error) {
+		for _, t := range begun {
+			<-t.ended
+		}
+		message, moved, err := w.Disk.Undo(w.Ctx)
+		return Result{message, moved, len(moved) == 0}, err
+	}, nil)
 	return nil
 }
 
 // Task begins a task.
 func (w *Work) Task(e part.Task) part.Effects {
-	return part.Effects{part.Run(w.Tasks.Begin(e).Await)}
+	_, begun := w.Tasks.Begin(e)
+	return begun
 }

@@ -1,4 +1,4 @@
-package tui
+package scene
 
 import (
 	"fmt"
@@ -18,25 +18,25 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// voice is the reader without a screen, for screen readers and simple terminals: after each
-// message it writes lines of text that say what has changed for the user. It compares the model
+// Voice is the reader without a screen, for screen readers and simple terminals: after each
+// message it writes lines of text that say what has changed for the user. It compares the scene
 // with what it said last, so that actions need not know of it. Its methods run on the UI
 // goroutine.
-type voice struct {
-	out  io.Writer
+type Voice struct {
+	Out  io.Writer
 	text strings.Builder // to be written at the end of the call
-	// hold is how long the user must press no key before arrivals and progress are said.
-	hold    time.Duration
-	waits   bool // a voiceMsg is on its way
-	pressed bool // a key was pressed since the last voiceMsg
+	// Hold is how long the user must press no key before arrivals and progress are said.
+	Hold    time.Duration
+	waits   bool // a SpeakMsg is on its way
+	pressed bool // a key was pressed since the last SpeakMsg
 	size    tea.WindowSizeMsg
 	said    said
 	typed   echo
 	news    news
 }
 
-// voiceMsg comes when progress and arrivals may be said.
-type voiceMsg struct{}
+// SpeakMsg comes when progress and arrivals may be said.
+type SpeakMsg struct{}
 
 // said is what the user has heard.
 type said struct {
@@ -54,9 +54,9 @@ type said struct {
 	progress string
 }
 
-// forget lets the next call of speak say again where the user is: the menu if one is open, else
+// Forget lets the next call of speak say again where the user is: the menu if one is open, else
 // the pane.
-func (v *voice) forget() {
+func (v *Voice) Forget() {
 	if v.said.menu != "" {
 		v.said.menu = ""
 		return
@@ -64,12 +64,9 @@ func (v *voice) forget() {
 	v.said = said{began: true, progress: v.said.progress}
 }
 
-// speak says what has changed after a message. It returns the command that says the rest later,
-// nil if there is no rest.
-func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
-	if v == nil {
-		return nil
-	}
+// Speak says what has changed after a message. It returns the command that says the rest later,
+// nil if there is no rest; after sends a message after a delay.
+func (v *Voice) Speak(s *Scene, msg tea.Msg, after func(time.Duration, tea.Msg) tea.Cmd) tea.Cmd {
 	if size, ok := msg.(tea.WindowSizeMsg); ok {
 		if size == v.size {
 			v.said.place = "" // a command had the terminal
@@ -81,62 +78,62 @@ func (v *voice) speak(m *model, msg tea.Msg) tea.Cmd {
 		v.pressed = true
 		v.said.status, v.said.keys = "", ""
 	}
-	s := m.scene()
-	v.news.count(s.snapshot)
+	v.news.count(s.Snapshot)
 	if !v.said.began {
 		v.said.began = true
-		v.line(s.last.help)
+		v.line(s.Last.Help)
 	}
-	_, late := msg.(voiceMsg)
+	_, late := msg.(SpeakMsg)
 	rest := v.all(s, key)
 	if late {
 		v.waits = false
-		if !v.pressed && s.prompt == nil && s.last.question == "" && s.menu == nil {
+		if !v.pressed && s.Prompt == nil && s.Last.Question == "" && s.Menu == nil {
 			if rest {
 				v.line(s.Tr("reading…"))
 			}
-			v.change(&v.said.progress, s.last.progress)
-			if n := v.news.settled(); n > 0 {
-				v.line(s.Trf("%d new entries", n))
+			v.change(&v.said.progress, s.Last.Progress)
+			if v.news.n > 0 {
+				v.line(s.Trf("%d new entries", v.news.n))
+				v.news.n = 0
 			}
 			rest = false
 		}
 	}
 	v.flush()
-	if v.waits || !rest && v.news.n == 0 && s.last.progress == v.said.progress {
+	if v.waits || !rest && v.news.n == 0 && s.Last.Progress == v.said.progress {
 		return nil
 	}
 	v.waits, v.pressed = true, false
-	return m.After(v.hold, voiceMsg{})
+	return after(v.Hold, SpeakMsg{})
 }
 
-// end ends the line of a prompt that is open when the reader ends.
-func (v *voice) end() {
+// End ends the line of a prompt that is open when the reader ends.
+func (v *Voice) End() {
 	if v != nil && v.typed.of != nil {
 		v.typed.echo(nil, &v.text)
 		v.flush()
 	}
 }
 
-// hold is how long arrivals and progress wait until the user presses no key.
-const hold = 3 * time.Second
+// Hold is how long arrivals and progress wait until the user presses no key.
+const Hold = 3 * time.Second
 
 // flush writes the lines. If the terminal is gone, reading from it fails too, which ends the
 // reader.
-func (v *voice) flush() {
-	_, _ = io.WriteString(v.out, v.text.String())
+func (v *Voice) flush() {
+	_, _ = io.WriteString(v.Out, v.text.String())
 	v.text.Reset()
 }
 
 // line says a line of text.
-func (v *voice) line(text string) {
+func (v *Voice) line(text string) {
 	if text = strings.TrimRight(cells.Plain(text), " "); text != "" {
 		v.text.WriteString(text + "\r\n")
 	}
 }
 
 // change says a text unless it was said last.
-func (v *voice) change(said *string, text string) {
+func (v *Voice) change(said *string, text string) {
 	if text != *said {
 		v.line(text)
 	}
@@ -145,17 +142,17 @@ func (v *voice) change(said *string, text string) {
 
 // all says everything that changed but arrivals and progress. It reports whether the place of
 // the user is still being read.
-func (v *voice) all(s *scene, key bool) (reading bool) {
-	if v.typed.echo(s.prompt, &v.text); s.prompt != nil {
+func (v *Voice) all(s *Scene, key bool) (reading bool) {
+	if v.typed.echo(s.Prompt, &v.text); s.Prompt != nil {
 		return false
 	}
-	if s.last.question != "" {
-		v.change(&v.said.keys, s.last.question)
+	if s.Last.Question != "" {
+		v.change(&v.said.keys, s.Last.Question)
 		return false
 	}
-	v.change(&v.said.status, s.last.status.Text)
-	v.change(&v.said.keys, s.last.typed)
-	if s.menu != nil {
+	v.change(&v.said.status, s.Last.Status.Text)
+	v.change(&v.said.keys, s.Last.Typed)
+	if s.Menu != nil {
 		v.menu(s, key)
 		return false
 	}
@@ -166,15 +163,15 @@ func (v *voice) all(s *scene, key bool) (reading bool) {
 }
 
 // menu says the title of a menu and the line of its cursor, or the lines of a text.
-func (v *voice) menu(scene *scene, key bool) {
-	s, n := &v.said, scene.menu
+func (v *Voice) menu(scene *Scene, key bool) {
+	s, n := &v.said, scene.Menu
 	if title := scene.Tr(n.Title); title != s.menu {
 		v.line(title)
 		v.line(scene.Tr(n.Hint))
 		s.menu, s.line, s.from, s.to, key = title, "", 0, 0, true
 	}
 	if n.Choose == nil {
-		v.lines(n.Text, n.Y, scene.lines())
+		v.lines(n.Text, n.Y, scene.Lines())
 	} else if n.At < len(n.Text) {
 		at := scene.Trf("%d of %d", n.At+1, len(n.Text))
 		if s.from != n.At || key && s.line != n.Text[n.At] {
@@ -185,7 +182,7 @@ func (v *voice) menu(scene *scene, key bool) {
 }
 
 // lines says the lines of a text that became visible by scrolling to line y.
-func (v *voice) lines(text []string, y, height int) {
+func (v *Voice) lines(text []string, y, height int) {
 	s := &v.said
 	from, to := y, min(y+height, len(text))
 	switch {
@@ -203,10 +200,10 @@ func (v *voice) lines(text []string, y, height int) {
 
 // where says the pane if it is another one, and the line of the cursor if it has changed. It
 // reports whether all of that is known.
-func (v *voice) where(scene *scene) bool {
+func (v *Voice) where(scene *Scene) bool {
 	s := &v.said
-	pane := scene.focus
-	here := fmt.Sprintf("%d %#v", pane, scene.list.Spec)
+	pane := scene.Focus
+	here := fmt.Sprintf("%d %#v", pane, scene.List.Spec)
 	if pane == keys.FeedsPane {
 		here = "feeds"
 	}
@@ -216,14 +213,14 @@ func (v *voice) where(scene *scene) bool {
 	known := false
 	var at cursorAt
 	switch {
-	case !scene.feeds.Known:
+	case !scene.Feeds.Known:
 		return false
 	case pane == keys.FeedsPane:
-		at, known = scene.nodeLine()
+		at, known = scene.NodeLine()
 	case pane == keys.ListPane:
-		at, known = scene.entryLine(here == s.place)
+		at, known = scene.EntryLine(here == s.place)
 	default:
-		known = scene.page.Entry != nil || scene.page.Err != nil
+		known = scene.Page.Entry != nil || scene.Page.Err != nil
 	}
 	if !known {
 		return false
@@ -233,7 +230,7 @@ func (v *voice) where(scene *scene) bool {
 		s.place, s.line = here, ""
 	}
 	if pane == keys.PagePane {
-		v.page(&scene.page, scene.lines())
+		v.page(&scene.Page, scene.Lines())
 	} else if at.line != s.line {
 		v.line(at.String())
 		s.line = at.line
@@ -242,7 +239,7 @@ func (v *voice) where(scene *scene) bool {
 }
 
 // page says the lines of the open entry that became visible, or the line of a match.
-func (v *voice) page(p *pageScene, height int) {
+func (v *Voice) page(p *PageScene, height int) {
 	s := &v.said
 	switch {
 	case p.Err != nil:
@@ -265,9 +262,8 @@ func (v *voice) page(p *pageScene, height int) {
 
 // news counts entries that arrive.
 type news struct {
-	last   *tree.Snapshot
-	n      int
-	before int // n at the last call of settled
+	last *tree.Snapshot
+	n    int
 }
 
 // count counts the arrivals in a snapshot. Entries that are there at the start are none.
@@ -285,18 +281,6 @@ func (n *news) count(s *tree.Snapshot) {
 		}
 	}
 	n.last = s
-}
-
-// settled returns the number of arrivals, and forgets them. It returns 0 if more have come since
-// the last call, so that a delivery is one line.
-func (n *news) settled() int {
-	count := n.n
-	if count != n.before {
-		n.before = count
-		return 0
-	}
-	n.n, n.before = 0, 0
-	return count
 }
 
 // echo is a prompt as it stands on the terminal.

@@ -1,11 +1,9 @@
-package tui
+package scene
 
 import (
 	"fmt"
 	"slices"
 	"strings"
-
-	tea "charm.land/bubbletea/v2"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
@@ -18,41 +16,22 @@ import (
 
 // painter paints a scene.
 type painter struct {
-	*scene
+	*Scene
 	look *cells.Look
 	name string // of the lektor-dir
 }
 
-// View draws the screen.
-func (m *model) View() tea.View {
-	v := tea.NewView("")
-	if m.voice != nil {
-		return v
-	}
-	v.AltScreen = true
-	if m.o.Mouse {
-		v.MouseMode = tea.MouseModeCellMotion
-	}
-	if m.browser.width == 0 || m.browser.height == 0 {
-		return v
-	}
-	p := painter{m.scene(), m.o.Look, m.o.Name}
-	v.SetContent(p.all())
-	if p.prompt != nil {
-		_, x := p.prompt.Shown(p.width)
-		v.Cursor = tea.NewCursor(x, p.height-1)
-	}
-	return v
-}
+// Paint returns all lines of the screen. name is that of the lektor-dir.
+func (s *Scene) Paint(look *cells.Look, name string) string { return (&painter{s, look, name}).all() }
 
 // all returns all lines of the screen.
 func (p *painter) all() string {
 	switch {
-	case p.width < leastWidth || p.height < leastHeight:
-		text := p.Trf("screen too small: %dx%d; at least %dx%d is needed", p.width, p.height, leastWidth, leastHeight)
-		return strings.Join(firstLines(cells.BreakLines(text, p.width), p.height), "\n")
-	case p.pictures.On:
-		return strings.Repeat("\n", p.height-1) + cells.Fit(p.pictures.Caption, p.width)
+	case p.Width < LeastWidth || p.Height < LeastHeight:
+		text := p.Trf("screen too small: %dx%d; at least %dx%d is needed", p.Width, p.Height, LeastWidth, LeastHeight)
+		return strings.Join(firstLines(cells.BreakLines(text, p.Width), p.Height), "\n")
+	case p.Pictures.On:
+		return strings.Repeat("\n", p.Height-1) + cells.Fit(p.Pictures.Caption, p.Width)
 	}
 	return p.screen()
 }
@@ -61,24 +40,24 @@ func firstLines(lines []string, n int) []string { return lines[:min(len(lines), 
 
 // screen returns the lines of the screen.
 func (p *painter) screen() string {
-	height := p.lines()
+	height := p.Lines()
 	lines := make([]string, 0, height+2)
-	if n := p.menu; n != nil {
+	if n := p.Menu; n != nil {
 		return strings.Join(append(p.menuLines(n, height), p.lastLine()), "\n")
 	}
 	var columns [][]string
-	for _, pane := range p.panes() {
+	for _, pane := range p.Panes() {
 		title, body := p.column(pane)
 		// The title of the pane with the focus is reversed; the others are faint too.
 		s := cells.TitleStyle
-		if pane.kind != p.focus {
+		if pane.Kind != p.Focus {
 			s = cells.TitleAway
 		}
-		if pane.y == 0 {
+		if pane.Y == 0 {
 			columns = append(columns, nil)
 		}
 		last := &columns[len(columns)-1]
-		*last = append(append(*last, p.look.Paint(s, cells.Fit(title, pane.width))), body...)
+		*last = append(append(*last, p.look.Paint(s, cells.Fit(title, pane.Width))), body...)
 	}
 	bar := p.look.Paint(cells.DimText, "│")
 	for row := range height + 1 {
@@ -92,25 +71,25 @@ func (p *painter) screen() string {
 }
 
 // column returns the title of a pane, and its lines, each padded to its width.
-func (p *painter) column(at paneAt) (title string, body []string) {
-	height := at.height
-	switch at.kind {
+func (p *painter) column(at PaneAt) (title string, body []string) {
+	height := at.Height
+	switch at.Kind {
 	case keys.FeedsPane:
-		title, body = p.feedLines(at.width)
+		title, body = p.feedLines(at.Width)
 	case keys.ListPane:
-		title, body = p.entryLines(at.width, height)
+		title, body = p.entryLines(at.Width, height)
 	default:
-		title, body = p.pageLines(at.width, height)
+		title, body = p.pageLines(at.Width, height)
 	}
 	for len(body) < height {
-		body = append(body, strings.Repeat(" ", at.width))
+		body = append(body, strings.Repeat(" ", at.Width))
 	}
 	return title, body
 }
 
 // feedLines returns the title and the lines of the first pane.
 func (p *painter) feedLines(width int) (title string, body []string) {
-	f := &p.feeds
+	f := &p.Feeds
 	title = " " + p.Tr("feeds")
 	if !f.Known {
 		return title, []string{cells.Fit(" "+p.Tr("reading…"), width)}
@@ -130,25 +109,14 @@ func (p *painter) node(n tree.NodeScene, here bool, width int) string {
 	if n.Unread > 0 {
 		s = cells.UnreadText
 	}
-	sign := " "
-	switch {
-	case n.Kind == tree.FolderNode && n.Closed:
-		sign = "+"
-	case n.Kind == tree.FolderNode:
-		sign = "-"
-	case n.Kind == tree.SavedNode:
-		sign = "?"
-	case n.Paused:
-		sign = "="
-	}
-	left := cells.CursorMark(here) + strings.Repeat(" ", min(n.Depth, max(0, width/3))) + sign
+	left := cells.CursorMark(here) + strings.Repeat(" ", min(n.Depth, max(0, width/3))) + n.Sign()
 	return p.cursorLine(here, keys.FeedsPane, s, left+n.Text(width-len(left)))
 }
 
 // cursorLine paints a line in style s, and in the style of the cursor if here is set.
 func (p *painter) cursorLine(here bool, in keys.Pane, s cells.Style, text string) string {
 	switch {
-	case here && p.focus == in:
+	case here && p.Focus == in:
 		return p.look.Paint(cells.CursorHere, text)
 	case here && s != cells.PlainStyle:
 		// A style keeps what the one before has set and it does not mention.
@@ -164,12 +132,12 @@ const withDate, withFeed = 28, 56
 
 // entryLines returns the title and the lines of the list.
 func (p *painter) entryLines(width, height int) (title string, body []string) {
-	l := &p.list
+	l := &p.List
 	title = p.listTitle()
 	switch {
 	case l.Err != "":
 		return title, p.message(l.Err, cells.PlainStyle, width, height)
-	case l.Total == 0 && p.feeds.Known && l.Complete:
+	case l.Total == 0 && p.Feeds.Known && l.Complete:
 		return title, []string{cells.Fit(" "+l.Empty, width)}
 	}
 	for i, e := range l.Entries {
@@ -180,7 +148,7 @@ func (p *painter) entryLines(width, height int) (title string, body []string) {
 
 // listTitle returns the name of the list, its query, and the position of the cursor.
 func (p *painter) listTitle() string {
-	l := &p.list
+	l := &p.List
 	title := " " + cells.Plain(l.Name)
 	if l.Spec.Query != "" {
 		title += " /" + cells.Plain(l.Spec.Query)
@@ -207,7 +175,7 @@ func (p *painter) message(text string, s cells.Style, width, height int) (body [
 
 // entry returns the line of an entry.
 func (p *painter) entry(e list.EntryScene, here bool, width int) string {
-	flags := flagLetters(e.Ref)
+	flags := FlagLetters(e.Ref)
 	s := cells.PlainStyle
 	if e.Ref.Unread() {
 		s = cells.UnreadText
@@ -235,8 +203,8 @@ const dateWidth = len("Mon 10:05")
 
 // pageLines returns the title and the lines of the open entry.
 func (p *painter) pageLines(width, height int) (string, []string) {
-	r := &p.page
-	title := " " + strings.TrimLeft(r.flags+" ", " ") + r.title
+	r := &p.Page
+	title := " " + strings.TrimLeft(r.Flags+" ", " ") + r.Title
 	switch {
 	case r.Err != nil:
 		return title, p.message(r.Err.Error(), cells.BadText, width, height)
@@ -261,7 +229,7 @@ func (p *painter) pageLines(width, height int) (string, []string) {
 
 // marked returns a line of the text in a style, with the matches of a search in it reversed.
 func (p *painter) marked(line int, s cells.Style, text string) string {
-	matches, at := p.page.Matches(line)
+	matches, at := p.Page.Matches(line)
 	var b strings.Builder
 	done := 0
 	for i, m := range matches {
@@ -282,58 +250,53 @@ func (p *painter) marked(line int, s cells.Style, text string) string {
 // so far, else the position or hints.
 func (p *painter) lastLine() string {
 	switch {
-	case p.prompt != nil:
+	case p.Prompt != nil:
 		return p.promptLine()
-	case p.last.question != "":
-		return cells.Fit(cells.Ends(cells.Plain(p.last.question), p.width), p.width) // its end says how to answer
-	case p.last.status.Bad:
-		text := cells.Plain(p.last.status.Text)
-		if termsafe.Width(text) > p.width {
+	case p.Last.Question != "":
+		return cells.Fit(cells.Ends(cells.Plain(p.Last.Question), p.Width), p.Width) // its end says how to answer
+	case p.Last.Status.Bad:
+		text := cells.Plain(p.Last.Status.Text)
+		if termsafe.Width(text) > p.Width {
 			text, _, _ = strings.Cut(text, part.HintMark) // the key of messages shows it
 		}
-		if termsafe.Width(text) > p.width && p.name != "" {
+		if termsafe.Width(text) > p.Width && p.name != "" {
 			text = strings.ReplaceAll(text, p.name+"/", "") // omit the path of the lektor-dir
 		}
-		return p.look.Paint(cells.BadText, cells.Fit(cells.Ends(text, p.width), p.width))
-	case p.last.status.Text != "":
-		return cells.Fit(cells.Plain(p.last.status.Text), p.width)
-	case p.last.typed != "":
-		return cells.Fit(p.last.typed, p.width)
+		return p.look.Paint(cells.BadText, cells.Fit(cells.Ends(text, p.Width), p.Width))
+	case p.Last.Status.Text != "":
+		return cells.Fit(cells.Plain(p.Last.Status.Text), p.Width)
+	case p.Last.Typed != "":
+		return cells.Fit(p.Last.Typed, p.Width)
 	}
-	left := cells.Fit(cells.Plain(p.last.place), max(0, p.width-len(p.last.help)-1))
-	return p.look.Paint(cells.DimText, cells.Fit(left+" "+p.last.help, p.width))
+	left := cells.Fit(cells.Plain(p.Last.Place), max(0, p.Width-len(p.Last.Help)-1))
+	return p.look.Paint(cells.DimText, cells.Fit(left+" "+p.Last.Help, p.Width))
 }
 
 // promptLine returns the line that the user types, with the candidates that follow the one in it.
 func (p *painter) promptLine() string {
-	text, _ := p.prompt.Shown(p.width)
-	free := p.width - termsafe.Width(text) - 3
-	names := p.prompt.Others()
+	text, _ := p.Prompt.Shown(p.Width)
+	free := p.Width - termsafe.Width(text) - 3
+	names := p.Prompt.Others()
 	if names == nil || free < 8 {
-		return cells.Fit(text, p.width)
+		return cells.Fit(text, p.Width)
 	}
 	return text + "   " + p.look.Paint(cells.DimText, cells.Fit(cells.Plain(strings.Join(names, " ")), free))
 }
 
-// menuLines returns the lines of the open menu, each padded to the width of the screen. If a menu breaks long lines,
-// they begin with the line n.Y, or with the next one from which that of the cursor is whole on the screen.
+// menuLines returns the lines of the open menu, each padded to the width of the screen. Long lines are broken. They
+// begin with the line n.Y, or with the next one from which that of the cursor is whole on the screen.
 func (p *painter) menuLines(n *part.Lines, height int) []string {
-	broken := func(i int) []string {
-		if n.Wrap {
-			return cells.BreakLines(n.Text[i], p.width-1)
-		}
-		return n.Text[i : i+1]
-	}
-	for i, rows := min(n.At, len(n.Text)-1), 0; n.Wrap && i >= n.Y; i-- {
+	broken := func(i int) []string { return cells.BreakLines(n.Text[i], p.Width-1) }
+	for i, rows := min(n.At, len(n.Text)-1), 0; i >= n.Y; i-- {
 		if rows += len(broken(i)); i < n.At && rows > height {
 			n.Y = i + 1
 		}
 	}
-	lines := []string{p.look.Paint(cells.TitleStyle, cells.Fit(" "+p.Tr(n.Title), p.width))}
+	lines := []string{p.look.Paint(cells.TitleStyle, cells.Fit(" "+p.Tr(n.Title), p.Width))}
 	for i := n.Y; i < len(n.Text) && len(lines) <= height; i++ {
 		here := n.Choose != nil && i == n.At
 		for j, line := range broken(i) {
-			line = cells.Fit(cells.CursorMark(here && j == 0)+line, p.width)
+			line = cells.Fit(cells.CursorMark(here && j == 0)+line, p.Width)
 			if here {
 				line = p.look.Paint(cells.CursorHere, line)
 			}
@@ -341,7 +304,7 @@ func (p *painter) menuLines(n *part.Lines, height int) []string {
 		}
 	}
 	for len(lines) <= height {
-		lines = append(lines, strings.Repeat(" ", p.width))
+		lines = append(lines, strings.Repeat(" ", p.Width))
 	}
 	return lines[:height+1]
 }

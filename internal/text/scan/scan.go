@@ -56,6 +56,7 @@ const (
 	Open              // a start tag; its attributes are [Scanner.Attrs]
 	Close             // an end tag
 	Cut               // an end tag that the end of the document cuts off
+	Aside             // a comment or a processing instruction, as written
 )
 
 // Token is a piece of a document.
@@ -63,7 +64,7 @@ type Token struct {
 	Kind Kind
 	Self bool   // <name/>
 	At   int    // where it starts
-	Data []byte // a name, or text
+	Data []byte // a name, text, or an aside
 }
 
 // Next returns the next token. inside is the name of the innermost open element: a CDATA section
@@ -299,7 +300,7 @@ func (s *Scanner) Declaration(i int, inside []byte) Token {
 	case bytes.HasPrefix(rest, []byte("<!--")):
 		if n := s.ends.IndexBytes(rest[4:], "-->"); n >= 0 {
 			s.Pos = i + 4 + n + 3
-			return Token{}
+			return Token{Kind: Aside, Data: src[i:s.Pos]}
 		}
 		s.report(OpenComment, i, nil)
 		s.Pos = pastTag(src, i)
@@ -308,7 +309,7 @@ func (s *Scanner) Declaration(i int, inside []byte) Token {
 	case rest[1] == '?':
 		if n := s.ends.IndexBytes(rest[2:], "?>"); n >= 0 {
 			s.Pos = i + 2 + n + 2
-			return Token{}
+			return Token{Kind: Aside, Data: src[i:s.Pos]}
 		}
 		s.Pos = pastTag(src, i)
 	case IsDoctype(rest):

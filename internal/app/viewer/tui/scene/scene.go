@@ -1,0 +1,130 @@
+// Package scene is what the reader shows: a value that is painted on the screen, or whose differences are spoken.
+package scene
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/prompt"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
+	"github.com/lektordir/lektor/lektordir"
+)
+
+// Scene is what is shown. It is painted on the screen, or its differences are spoken.
+type Scene struct {
+	*texts.Printer
+	Layout
+	Feeds    tree.Scene
+	List     list.Scene
+	Page     PageScene
+	Prompt   *prompt.Line // nil if the user types none
+	Menu     *part.Lines  // nil if none is open
+	Pictures *page.Pictures
+	Snapshot *tree.Snapshot // of which arrivals are told; nil before
+	Last     Last
+}
+
+// Last is what the last line may show.
+type Last struct {
+	Question string
+	Status   part.Say
+	Typed    string // keys of a sequence, and its count
+	Progress string // of work in the background
+	Place    string // where the user is
+	Help     string // the key of help
+}
+
+// PageScene is the third pane.
+type PageScene struct {
+	*page.Page
+	Flags, Title string
+}
+
+// FlagLetters returns N for an unread entry, and its flags but S.
+func FlagLetters(r lektordir.Ref) string {
+	s := " "
+	if r.Unread() {
+		s = "N"
+	}
+	return s + strings.ReplaceAll(r.Flags(), "S", "")
+}
+
+// cursorAt is the line of the cursor: its number, its text, and its counts. A change of the text
+// is said at once, and a change of the others with the next one, since arrivals change them.
+type cursorAt struct{ number, line, counts string }
+
+func (c cursorAt) String() string { return Listed(c.number, c.line, c.counts) }
+
+// Listed returns texts with commas between them; some may be empty.
+func Listed(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), ", ")
+}
+
+// title returns the name of the pane that has the focus.
+func (s *Scene) title() string {
+	switch {
+	case s.Focus == keys.FeedsPane:
+		return s.Tr("feeds")
+	case s.Focus == keys.PagePane:
+		return s.Tr("entry")
+	case s.List.Spec.Query != "":
+		return s.Trf("entries of %s, search %s", s.List.Name, s.List.Spec.Query)
+	}
+	return s.Trf("entries of %s", s.List.Name)
+}
+
+// NodeLine returns the line of the cursor in the feeds.
+func (s *Scene) NodeLine() (at cursorAt, known bool) {
+	f := &s.Feeds
+	if f.At >= f.Total {
+		return at, false
+	}
+	n := f.Cursor
+	at = cursorAt{number: s.Trf("%d of %d", f.At+1, f.Total)}
+	at.line = cmp.Or(map[string]string{"+": s.Trf("closed folder %s", n.Label),
+		"-": s.Trf("folder %s", n.Label), "?": s.Trf("saved search %s", n.Label),
+		"=": s.Trf("paused feed %s", n.Label)}[n.Sign()], n.Label)
+	at.line = Listed(at.line, n.Site, n.Err)
+	switch {
+	case n.Flagged > 0:
+		at.counts = s.Trf("%d flagged", n.Flagged)
+	case n.Unread > 0:
+		at.counts = s.Trf("%d unread", n.Unread)
+	}
+	return at, true
+}
+
+// EntryLine returns the line of the cursor in the list. The list that was said before may be
+// shown while it is read again; of another one, nothing is known before it is complete.
+func (s *Scene) EntryLine(same bool) (at cursorAt, known bool) {
+	l := &s.List
+	if l.Err != "" {
+		return cursorAt{line: l.Err}, true
+	} else if l.Total == 0 {
+		return cursorAt{line: l.Empty}, l.Complete
+	}
+	e := l.Entries[l.At-l.Top]
+	if !e.Known || !l.Complete && !same && !l.Partial {
+		return at, false
+	}
+	if at.number = fmt.Sprint(l.At + 1); l.Count > 0 {
+		at.number = s.Trf("%d of %d", l.At+1, l.Count)
+	}
+	read, flagged := s.Tr("read"), ""
+	if e.Ref.Unread() {
+		read = s.Tr("unread")
+	}
+	if e.Ref.HasFlag('F') {
+		flagged = s.Tr("flagged")
+	}
+	others := strings.NewReplacer("S", "", "F", "").Replace(e.Ref.Flags())
+	at.line = Listed(read, flagged, others, strings.TrimSpace(e.Date), e.Title, e.Feed)
+	return at, true
+}
