@@ -172,7 +172,7 @@ func (o AddOptions) done(s *cmdline.Streams, line string) {
 
 // printChoices prints the feeds of a page, if an error says that it has several.
 func printChoices(s *cmdline.Streams, err error) {
-	if several, ok := errors.AsType[*SeveralError](err); ok {
+	if several, ok := errors.AsType[*severalError](err); ok {
 		for _, l := range several.Feeds {
 			fmt.Fprintf(s.Out, "feed\t%s\t%s\n", termsafe.Line(l.URL), termsafe.Line(l.Title))
 		}
@@ -232,7 +232,7 @@ const maxListed = 50
 
 // addHint adds a hint to an error of [Runner.Add].
 func addHint(err error) error {
-	var several *SeveralError
+	var several *severalError
 	var none *NoFeedsError
 	var status *httpmsg.StatusError
 	switch {

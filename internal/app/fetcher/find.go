@@ -224,7 +224,7 @@ func (e *pageError) choose(o AddOptions, report Reporter) error {
 		report.Info("%s: it links to one feed in several formats; lektor takes %s", feedurl.Public(e.url),
 			feedurl.Public(e.Feeds[n].URL))
 	case !o.First && (len(e.Feeds) > 1 || e.instead):
-		several := &SeveralError{URL: feedurl.Public(e.url), Feeds: e.Feeds, Limit: e.Limit, Instead: e.instead}
+		several := &severalError{e}
 		if o.choose == nil || len(e.Feeds) > maxListed {
 			return several
 		}
@@ -255,21 +255,15 @@ func generic(title string) bool {
 	return false
 }
 
-// SeveralError is returned for a page that links to several feeds.
-type SeveralError struct {
-	URL   string
-	Feeds []discover.Link
-	Limit string // as in [discover.Result]
-	// Instead is set if the server answered the page in place of the feed.
-	Instead bool
-}
+// severalError is the error for a page that links to several feeds.
+type severalError struct{ *pageError }
 
-func (e *SeveralError) Error() string {
+func (e *severalError) Error() string {
 	is := "it is a page that"
-	if e.Instead {
+	if e.instead {
 		is = "the server answered a page in place of the feed; the page"
 	}
-	s := fmt.Sprintf("%s: %s links to %s", e.URL, is, humanize.Count(len(e.Feeds), "feed"))
+	s := fmt.Sprintf("%s: %s links to %s", feedurl.Public(e.url), is, humanize.Count(len(e.Feeds), "feed"))
 	if e.Limit != "" {
 		s += ", and perhaps more: only " + e.Limit + " were looked at"
 	}

@@ -340,6 +340,9 @@ func (l *Listener) scan() error {
 // load reads a feed again.
 func (l *Listener) load(hash string) {
 	stamp := push.StampOf(l.dir, hash)
+	if stamp.Young(time.Now()) {
+		stamp = push.Stamp{} // read again
+	}
 	e := read{url: subscriptions.PublicURL(l.dir, hash)}
 	offered, list, bad := readOffers(l.dir, hash, e.url)
 	if e.offers = list; bad != nil {

@@ -196,11 +196,16 @@ func (r registration) on(event any, now time.Time, jitter float64) (registration
 }
 
 func (r registration) onRead(e read) registration {
+	same := func(a, b offer) bool { return a.key() == b.key() }
+	again := len(r.offers) > 0 && slices.EqualFunc(r.offers, e.offers, same)
 	r.url, r.offers = e.url, e.offers
 	if r.Hub != "" && e.base != "" && !strings.HasPrefix(r.Callback, e.base) {
 		// The base URL has changed, and the hub must learn it.
 		r.Next, r.Expires, r.Asked = time.Time{}, time.Time{}, time.Time{}
 		r.Callback = e.base + r.Token()
+	}
+	if again {
+		return r // it is still the same hub's turn
 	}
 	r.turn = slices.IndexFunc(r.offers, func(o offer) bool { return o.hub == r.Hub && o.protocol == r.Protocol })
 	if r.turn < 0 {

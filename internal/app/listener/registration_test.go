@@ -75,6 +75,8 @@ func TestEveryTransition(t *testing.T) {
 			func(r *registration) { r.offers, r.Failures = []offer{hubX}, 0 }, wake},
 		{"failures if there are no offers any more", at(cloudX, Failed, 5, cloudX), read{"", nil, base},
 			func(r *registration) { r.url, r.offers = "", nil }, wake},
+		{"the same offers again", at(cloudX, Failed, 5, cloudX, hubX).with(func(r *registration) { r.turn = 1 }),
+			read{feedA, []offer{cloudX, hubX}, base}, same, wake},
 		{"reached elsewhere", at(cloudX, Registered, 0, cloudX), read{feedA, []offer{cloudX}, "http://new.example/x/"},
 			func(r *registration) { r.Callback, r.Next, r.Expires = "http://new.example/x/"+tokenA, never, never }, wake},
 		{"reached nowhere", at(cloudX, Registered, 0, cloudX), read{feedA, []offer{cloudX}, ""}, same, wake},

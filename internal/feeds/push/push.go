@@ -90,15 +90,26 @@ func (p Offers) Write(d *lektordir.Dir, hash string) error {
 }
 
 // Stamp changes if the results of [Read], [subscriptions.PublicURL] or [settings.Paused] may have changed. Compare
-// stamps
-// with ==.
+// stamps with ==.
 type Stamp struct{ url, push, paused time.Time }
 
 // StampOf returns the stamp of a feed.
 func StampOf(d *lektordir.Dir, hash string) Stamp {
-	return Stamp{feedfiles.TimeOf(d.Join("src", hash, feedfiles.PathURL)), feedfiles.TimeOf(feedfiles.Area(d, hash,
-		feedfiles.AreaPush)),
-		feedfiles.TimeOf(d.Join("src", hash, feedfiles.PathPaused))}
+	src := d.Join("src", hash)
+	return Stamp{feedfiles.TimeOf(filepath.Join(src, feedfiles.PathURL)),
+		feedfiles.TimeOf(feedfiles.Area(d, hash, feedfiles.AreaPush)),
+		feedfiles.TimeOf(filepath.Join(src, feedfiles.PathPaused))}
+}
+
+// Young reports whether a change shortly after the stamp was taken at now may have left it as it is: a file
+// system's times can be as coarse as two seconds.
+func (s Stamp) Young(now time.Time) bool {
+	for _, t := range []time.Time{s.url, s.push, s.paused} {
+		if now.Sub(t) < 2*time.Second {
+			return true
+		}
+	}
+	return false
 }
 
 // missedFile, in push/, holds the time of the last [RecordMissed].
