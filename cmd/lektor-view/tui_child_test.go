@@ -77,6 +77,48 @@ Y run-wait sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
 	r.ended(t, 0)
 }
 
+// TestTUIChildBackground: a command that is put into the background with the reader leaves the terminal to the shell,
+// also when it ends there. Back in the foreground, it gets the terminal as soon as it reads it.
+func TestTUIChildBackground(t *testing.T) {
+	t.Parallel()
+	r := read(t, withKeys(t, readerDir(t, false), `X run sh -c 'echo $$ >"$HOME/child"; sleep 0.1; read l; echo "GOT $l"; read l; sleep 0.1'
+Y run sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
+`), 80, 24, "")
+	r.see(t, `Gamma +3`)
+	r.Keys("l", "X")
+	r.child(t)
+	r.Keys("C-z")
+	r.Await("STOPPED 1")
+	r.Type("bg")
+	r.Keys("Enter")
+	r.Type("to the shell")
+	r.Keys("Enter")
+	r.Await("TYPED to the shell")
+	r.Keys("Enter") // fg
+	r.Type("to the command")
+	r.Keys("Enter")
+	r.Await("GOT to the command")
+	r.Keys("Enter")
+	r.see(t, `>N .*three 2`)
+
+	r.Keys("Y")
+	pid := r.child(t)
+	r.Keys("C-z")
+	r.Await("STOPPED 2")
+	r.Type("bg")
+	r.Keys("Enter")
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	r.Type("again")
+	r.Keys("Enter")
+	r.Await("TYPED again")
+	r.Keys("Enter") // fg
+	r.see(t, `>N .*three 2`)
+	r.Keys("Q")
+	r.ended(t, 0)
+}
+
 // TestTUIChildDies: if a command is killed before it restores the terminal, the reader restores
 // the modes of the terminal and its foreground process group.
 func TestTUIChildDies(t *testing.T) {

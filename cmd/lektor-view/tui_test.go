@@ -95,7 +95,13 @@ while [ $status = 147 ] || [ $status = 148 ]; do
 	stty -g >"$HOME/after"
 	stops=$((stops + 1))
 	echo STOPPED $stops
-	read _
+	read job
+	if [ "$job" = bg ]; then
+		bg >"$HOME/job"
+		read typed
+		echo "TYPED $typed"
+		read _
+	fi
 	fg >"$HOME/job"
 	status=$?
 done

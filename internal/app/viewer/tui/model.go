@@ -371,7 +371,7 @@ func (m *model) run(e part.Exec) tea.Cmd {
 
 // suspend stops the reader until the shell resumes it.
 func (m *model) suspend(part.Given) part.Effects {
-	stop := m.exec(terminal.Stopping{}, func(err error) part.Effects { return m.Result("", err) })
+	stop := m.exec(terminal.Stopping{Terminal: m.terminal}, func(err error) part.Effects { return m.Result("", err) })
 	return part.Effects{part.Run(part.InOrder(m.apply(m.pictures.Drop()), stop))}
 }
 

@@ -38,14 +38,17 @@ func (c *Child) SetStderr(w io.Writer) { c.Stderr = w }
 // Run runs the command, restores the terminal, and waits for Enter if c.wait is set.
 func (c *Child) Run() error {
 	t := c.Terminal
-	restore, foreground := t.save()
-	if foreground {
+	restore := t.save()
+	if t.owned() {
 		c.SysProcAttr = &syscall.SysProcAttr{Foreground: true, Ctty: int(t.out.Fd())}
 	}
 	err := c.Start()
 	if err == nil {
 		c.pid = c.Process.Pid
 		err = c.await()
+	}
+	if c.SysProcAttr != nil {
+		t.await(c.pid)
 	}
 	restore(err)
 	select {
@@ -115,8 +118,10 @@ func (c *Child) reap() error {
 		case err != nil:
 			return os.NewSyscallError("wait4", err)
 		case status.Stopped():
-			_ = Stopping{}.Run() // without a shell, the command goes on at once
-			if c.SysProcAttr != nil {
+			if c.SysProcAttr == nil || !c.Terminal.owned() { // after bg and fg, only the command does not have it
+				_ = stop() // without a shell, the command goes on at once
+			}
+			if c.SysProcAttr != nil && c.Terminal.owned() { // after bg, the shell has it
 				c.Terminal.foreground(c.pid)
 			}
 			c.signal(syscall.SIGCONT)
@@ -166,7 +171,7 @@ func (c *Child) awaitEnter() {
 			_ = term.Restore(int(in.Fd()), state)
 		}
 		if ask {
-			_ = Stopping{}.Run()
+			_ = Stopping{c.Terminal}.Run()
 		}
 	}
 }
@@ -176,26 +181,43 @@ func (c *Child) awaitEnter() {
 // screen, because the reader uses that one itself.
 const afterKilled = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[?1l\x1b>\x1b[>4m\x1b[?7h\x1b7\x1b[r\x1b8\x1b[0m\x1b[?25h"
 
+// owned reports whether the reader's process group is in the foreground of the terminal.
+func (t *Terminal) owned() bool {
+	group, err := unix.IoctlGetInt(int(t.out.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
 // foreground puts a process group into the foreground of the terminal.
 func (t *Terminal) foreground(group int) {
-	if !signal.Ignored(syscall.SIGTTOU) {
-		signal.Ignore(syscall.SIGTTOU) // it would stop the reader in the background
-		defer signal.Reset(syscall.SIGTTOU)
-	}
+	signal.Ignore(syscall.SIGTTOU) // it would stop the reader in the background; [signal.Reset] does not undo this
 	_ = unix.IoctlSetPointerInt(int(t.out.Fd()), unix.TIOCSPGRP, group)
 }
 
+// await waits until the reader is in the foreground of the terminal: after bg, the shell is, until fg. It takes the
+// terminal back from a command that has ended.
+func (t *Terminal) await(command int) {
+	for {
+		switch group, err := unix.IoctlGetInt(int(t.out.Fd()), unix.TIOCGPGRP); {
+		case err != nil || group == unix.Getpgrp():
+			return
+		case group == command || errors.Is(unix.Kill(-group, 0), unix.ESRCH):
+			t.foreground(unix.Getpgrp())
+			return
+		}
+		select {
+		case <-t.ending:
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
 // save returns the function that sets the terminal back to its present state after a command, also if the command
-// was killed; err is the command's error. It also returns whether the reader is in the foreground of the terminal.
-func (t *Terminal) save() (restore func(err error), foreground bool) {
+// was killed; err is the command's error.
+func (t *Terminal) save() (restore func(err error)) {
 	fd := int(t.out.Fd())
 	state, stateErr := term.GetState(fd)
-	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
-	foreground = err == nil && group == unix.Getpgrp()
 	return func(err error) {
-		if foreground {
-			t.foreground(group)
-		}
 		if stateErr != nil {
 			return
 		}
@@ -203,20 +225,26 @@ func (t *Terminal) save() (restore func(err error), foreground bool) {
 		if f, ok := errors.AsType[failure](err); ok && f.Signaled() && !t.plain && f.Signal() != syscall.SIGINT {
 			_, _ = t.out.WriteString(afterKilled)
 		}
-	}, foreground
+	}
 }
 
-// Stopping is a [tea.ExecCommand] that stops the process group until the shell resumes it.
+// Stopping is a [tea.ExecCommand] that stops the process group until the shell resumes it in the foreground.
 // The library restores the terminal before and takes it again after.
-type Stopping struct{}
+type Stopping struct{ *Terminal }
 
 func (Stopping) SetStdin(io.Reader)  {}
 func (Stopping) SetStdout(io.Writer) {}
 func (Stopping) SetStderr(io.Writer) {}
 
-// Run stops the process group, as ^Z on the terminal would. It sends SIGSTOP: the Go runtime
-// drops SIGTSTP after a call of [signal.Notify] for it.
 func (s Stopping) Run() error {
+	err := stop()
+	s.await(0)
+	return err
+}
+
+// stop stops the process group, as ^Z on the terminal would, until a process resumes it. It sends SIGSTOP: the Go
+// runtime drops SIGTSTP after a call of [signal.Notify] for it.
+func stop() error {
 	if leader, err := unix.Getsid(0); err != nil || leader == unix.Getpgrp() {
 		return errors.New("cannot stop: no shell could resume the reader")
 	}
