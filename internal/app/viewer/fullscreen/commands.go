@@ -269,10 +269,12 @@ func (l *disk) Fetcher(ctx context.Context, in string, args []string, line func(
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line(lines.Text())
+	// Lines have no limit, since titles are from feeds. The last one ends with the output.
+	for lines, more := bufio.NewReader(out), error(nil); more == nil; {
+		var text string
+		if text, more = lines.ReadString('\n'); text != "" {
+			line(strings.TrimSuffix(text, "\n"))
+		}
 	}
 	err = cmd.Wait()
 	var all []string
