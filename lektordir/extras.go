@@ -88,8 +88,10 @@ func (v *value) fieldsOf(e *Entry, of reflect.Value) []string {
 		}
 		return fields
 	case *string:
-		i := slices.IndexFunc(e.Terms, func(c Category) bool { return c.Name == *x })
-		if v.field == FieldCategories && i >= 0 {
+		if v.field != FieldCategories {
+			break
+		}
+		if i := slices.IndexFunc(e.Terms, func(c Category) bool { return c.Name == *x }); i >= 0 {
 			of = reflect.ValueOf(&e.Terms[i]).Elem()
 		}
 	}

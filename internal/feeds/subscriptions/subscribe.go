@@ -271,8 +271,7 @@ func (n *newFeed) describe(headers string) error {
 func (n *newFeed) removeLeft() (bad error) {
 	for _, name := range []string{feedfiles.PathOrigin, feedfiles.PathDiscover, feedfiles.PathInterval,
 		feedfiles.PathPaused} {
-		_, err := atomicfile.Optional(0, os.Remove(filepath.Join(n.base, name)))
-		bad = errors.Join(bad, err)
+		bad = errors.Join(bad, atomicfile.RemoveUnsynced(filepath.Join(n.base, name)))
 	}
 	return bad
 }

@@ -142,11 +142,12 @@ func (l *disk) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	return rows
 }
 
-func (l *disk) Search(ctx context.Context, text string, entries []catalog.Entry) ([]catalog.Entry, bool, error) {
+func (l *disk) Search(ctx context.Context, text string, of func(flags bool) []catalog.Entry) ([]catalog.Entry, error) {
 	q, err := l.parse(text)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
+	entries := of(q.MentionsState())
 	records, indexed, _ := l.indexed().Indexed(ctx, entrystore.Selection{Query: q, All: true})
 	found := make(map[catalog.ID]bool, len(records))
 	for _, r := range records {
@@ -165,7 +166,7 @@ func (l *disk) Search(ctx context.Context, text string, entries []catalog.Entry)
 			selected = append(selected, e)
 		}
 	}
-	return selected, q.MentionsState(), err
+	return selected, err
 }
 
 // fewEntries is the number of entries whose links can be read while a person waits.

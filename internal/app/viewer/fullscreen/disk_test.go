@@ -91,7 +91,7 @@ func TestIndexed(t *testing.T) {
 			t.Fatalf("%v %v, not %v; messages %q", counts, err, count, messages)
 		}
 		search := func(l *disk, text string) (paths []string) {
-			found, _, err := l.Search(ctx, text, refs)
+			found, err := l.Search(ctx, text, func(bool) []catalog.Entry { return refs })
 			if err != nil {
 				t.Fatal(err)
 			}

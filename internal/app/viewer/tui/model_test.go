@@ -177,12 +177,12 @@ func (d *memory) SortTexts(ctx context.Context, entries []catalog.Entry, by stri
 	return texts
 }
 
-func (d *memory) Search(ctx context.Context, text string, entries []catalog.Entry) ([]catalog.Entry, bool, error) {
+func (d *memory) Search(ctx context.Context, text string, entries func(flags bool) []catalog.Entry) ([]catalog.Entry, error) {
 	if text == "bad:" {
-		return nil, false, errors.New("query, column 1: bad")
+		return nil, errors.New("query, column 1: bad")
 	}
 	d.wait(ctx)
-	return slices.DeleteFunc(entries, func(e catalog.Entry) bool { return !strings.Contains(e.Ref().Unique, text) }), false, nil
+	return slices.DeleteFunc(entries(false), func(e catalog.Entry) bool { return !strings.Contains(e.Ref().Unique, text) }), nil
 }
 
 func (d *memory) Page(ctx context.Context, ref lektordir.Ref, width int, feedText bool) (*page.Entry, error) {

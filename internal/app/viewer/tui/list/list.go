@@ -30,9 +30,9 @@ type Disk interface {
 	Titles(ctx context.Context, refs []lektordir.Ref) []string
 	// SortTexts returns for each entry its title, or its author, in a form to sort by. It may take long.
 	SortTexts(ctx context.Context, entries []catalog.Entry, by string) []string
-	// Search returns those entries that a query selects. It reports whether the query has a term about flags, for
-	// example is:unread.
-	Search(ctx context.Context, query string, entries []catalog.Entry) (found []catalog.Entry, flags bool, err error)
+	// Search returns those entries that a query selects. It calls entries once; flags is whether the query has a
+	// term about flags, for example is:unread.
+	Search(ctx context.Context, query string, entries func(flags bool) []catalog.Entry) ([]catalog.Entry, error)
 }
 
 // List is the second pane: entries.

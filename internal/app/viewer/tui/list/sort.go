@@ -82,16 +82,18 @@ func (w *Work) Make(ctx context.Context, provisional func([]*Item)) (*SortedList
 			return list, nil
 		}
 	}
-	entries := w.Snapshot.Entries(w.Of, nil)
 	if text == "" {
-		return w.sorted(ctx, w.unread(entries), provisional), nil
+		return w.sorted(ctx, w.unread(w.Snapshot.Entries(w.Of, nil)), provisional), nil
 	}
-	found, flags, err := w.Disk.Search(ctx, text, entries)
+	found, err := w.Disk.Search(ctx, text, func(flags bool) []catalog.Entry {
+		entries := w.Snapshot.Entries(w.Of, nil)
+		if w.Of.Kind == tree.SavedNode && w.Query == "" && !flags {
+			return w.unread(entries) // as ls does, unless the query has a term about flags
+		}
+		return entries
+	})
 	if err != nil {
 		return nil, err
-	}
-	if w.Of.Kind == tree.SavedNode && w.Query == "" && !flags {
-		found = w.unread(found) // as ls does, unless the query has a term about flags
 	}
 	return w.sorted(ctx, found, provisional), nil
 }

@@ -65,16 +65,13 @@ func matchesIn(n int, line, text string) (found []Match) {
 // Matches returns the matches of a search in a line, and the index among them of the match that the cursor is
 // on, -1 if it is in another line.
 func (p *Page) Matches(line int) (matches []Match, at int) {
-	at = -1
-	for i, m := range p.find.matches {
-		if m.Line == line {
-			if i == p.find.at {
-				at = len(matches)
-			}
-			matches = append(matches, m)
-		}
+	all := p.find.matches
+	from, _ := slices.BinarySearchFunc(all, line, func(m Match, line int) int { return m.Line - line })
+	to, _ := slices.BinarySearchFunc(all, line+1, func(m Match, line int) int { return m.Line - line })
+	if at = p.find.at - from; at < 0 || at >= to-from {
+		at = -1
 	}
-	return matches, at
+	return all[from:to], at
 }
 
 // Match returns the match that the cursor of the search is on; ok is false if there is none.

@@ -69,7 +69,7 @@ type PaneAt struct {
 func usualFeeds(width int) int { return max(16, min(width/4, 34)) }
 
 // Visible returns the visible panes from left to right, and whether the last two are stacked. The
-// pane that has the focus is always Visible.
+// pane that has the focus is always visible.
 func (y *Layout) Visible() (kinds []keys.Pane, stacked bool) {
 	w, feeds, zoom := y.Width, usualFeeds(y.Width), y.Zoom || y.Single
 	three := []keys.Pane{keys.FeedsPane, keys.ListPane, keys.PagePane}
@@ -99,7 +99,7 @@ func (y *Layout) Visible() (kinds []keys.Pane, stacked bool) {
 	return []keys.Pane{y.Focus}, false
 }
 
-// Panes returns the visible Panes from left to right, with one column between two of them.
+// Panes returns the visible panes from left to right, with one column between two of them.
 func (y *Layout) Panes() []PaneAt {
 	kinds, stacked := y.Visible()
 	columns := kinds

@@ -54,7 +54,7 @@ type said struct {
 	progress string
 }
 
-// Forget lets the next call of speak say again where the user is: the menu if one is open, else
+// Forget lets the next call of Speak say again where the user is: the menu if one is open, else
 // the pane.
 func (v *Voice) Forget() {
 	if v.said.menu != "" {
