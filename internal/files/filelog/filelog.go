@@ -100,9 +100,10 @@ func Open(path string, o Options) (*Log, []byte, error) {
 		if err == nil && inPlace {
 			data, err = atomicfile.ReadRaw(path, o.max())
 		}
-		if err != nil || !inPlace { // it may have been removed between open and lock
+		// It may have been removed since it was opened.
+		if gone := err == nil && !inPlace || errors.Is(err, fs.ErrNotExist); gone || err != nil {
 			l.Close()
-			if err != nil {
+			if !gone {
 				return nil, nil, err
 			}
 			continue
