@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
@@ -78,7 +79,8 @@ Y run-wait sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
 }
 
 // TestTUIChildBackground: a command that is put into the background with the reader leaves the terminal to the shell,
-// also when it ends there. Back in the foreground, it gets the terminal as soon as it reads it.
+// also when it ends there. Back in the foreground, it gets the terminal as soon as it reads it. If the terminal goes
+// meanwhile, the reader ends.
 func TestTUIChildBackground(t *testing.T) {
 	t.Parallel()
 	r := read(t, withKeys(t, readerDir(t, false), `X run sh -c 'echo $$ >"$HOME/child"; sleep 0.1; read l; echo "GOT $l"; read l; sleep 0.1'
@@ -115,8 +117,32 @@ Y run sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
 	r.Await("TYPED again")
 	r.Keys("Enter") // fg
 	r.see(t, `>N .*three 2`)
-	r.Keys("Q")
-	r.ended(t, 0)
+
+	r.Keys("Y")
+	pid = r.child(t)
+	r.Keys("C-z")
+	r.Await("STOPPED 3")
+	r.Type("bg")
+	r.Keys("Enter")
+	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	r.Type("last")
+	r.Keys("Enter")
+	r.Await("TYPED last")
+	server, err := strconv.Atoi(r.Tell("#{pid}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(server, syscall.SIGKILL); err != nil { // the terminal is gone
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(time.Minute)
+	for err := error(nil); err == nil; _, err = os.Readlink("/proc/" + strings.TrimSpace(r.file(t, "pid")) + "/exe") {
+		if time.Now().After(deadline) {
+			t.Fatal("the reader runs without its terminal")
+		}
+	}
 }
 
 // TestTUIChildDies: if a command is killed before it restores the terminal, the reader restores

@@ -198,6 +198,9 @@ func (t *Terminal) foreground(group int) {
 func (t *Terminal) await(command int) {
 	for {
 		switch group, err := unix.IoctlGetInt(int(t.out.Fd()), unix.TIOCGPGRP); {
+		case errors.Is(err, unix.EIO):
+			t.Signals <- syscall.SIGHUP // the terminal is gone, which the kernel reports to the foreground alone
+			return
 		case err != nil || group == unix.Getpgrp():
 			return
 		case group == command || errors.Is(unix.Kill(-group, 0), unix.ESRCH):
