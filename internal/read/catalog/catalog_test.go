@@ -546,6 +546,26 @@ func TestChanged(t *testing.T) {
 	w.check()
 }
 
+// TestHosts: entries of many hosts are found in each version of a feed, also of more hosts than have a number.
+func TestHosts(t *testing.T) {
+	f := NewFeed("x", nil, nil)
+	var refs []lektordir.Ref
+	for i := range 3 * maxHosts / 2 {
+		refs = append(refs, lektordir.Ref{Feed: "x", Unique: fmt.Sprintf("1700000000.M0P1Q1I%016x.host%d", i%2, i), Place: lektordir.New})
+		if i%100 != 0 {
+			continue
+		}
+		if f = f.with(refs); f.Shown != len(refs) {
+			t.Fatalf("%d entries, not %d", f.Shown, len(refs))
+		}
+		for _, r := range refs {
+			if e, ok := f.Find(r.Unique); !ok || e.Ref() != r || e.ID() != IDOf(r) {
+				t.Fatalf("%v: %v %v", r, e.Ref(), ok)
+			}
+		}
+	}
+}
+
 // TestSize: an entry takes at most 60 bytes.
 func TestSize(t *testing.T) {
 	var s Snapshot

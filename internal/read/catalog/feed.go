@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unique"
 
 	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
@@ -33,23 +32,23 @@ type Feed struct {
 	number  uint32   // in a snapshot
 	catalog *Catalog // nil for a feed that is not one of a catalogue
 	names   []name
+	hosts   []string // in these names
 	states  []state
 	kept    map[uint32]lektordir.Ref // entries of which names and states are not all, by number
 	gone    int                      // number of entries that are no more
 }
 
-// name is the parts of a unique name that lektor-fetch makes. It is zero for another name.
+// name is the parts of a unique name that lektor-fetch makes, but the host. It is zero for another name.
 type name struct {
 	micros   int64 // Unix time
 	identity uint64
 	pid, seq uint32
-	host     unique.Handle[string]
 }
 
 // Flags is a set of the letters A to Z and a to z, as bits.
 type Flags uint64
 
-// state is the flags and the place of an entry.
+// state is the flags and the place of an entry, and the number of the host in its name.
 type state uint64
 
 const (
@@ -58,6 +57,8 @@ const (
 	inNew     state = 1 << letters
 	gone      state = inNew << 1 // it is no more
 	whole     state = inNew << 2 // it is in Feed.kept
+	hostShift       = letters + 3
+	maxHosts        = 1 << (64 - hostShift)
 )
 
 // FlagsOf returns the set of some letters; others are left out.
@@ -147,32 +148,25 @@ var idSeed = sync.OnceValue(maphash.MakeSeed)
 
 // IDOf returns the ID of an entry by its names.
 func IDOf(r lektordir.Ref) ID {
-	if n, ok := parse(r.Unique); ok {
-		return idOf(r.Feed, n, n.host.Value())
-	}
-	return idOf(r.Feed, name{}, r.Unique)
+	return idOf(r.Feed, keyOf(r.Unique))
 }
 
 // ID returns the ID of the entry.
 func (e Entry) ID() ID {
-	if e.Feed.states[e.place]&whole == 0 {
-		n := e.Feed.names[e.place]
-		return idOf(e.Feed.Hash, n, n.host.Value())
-	}
-	return IDOf(e.Ref())
+	return idOf(e.Feed.Hash, e.Feed.keyOf(int(e.place)))
 }
 
-func idOf(feed string, n name, rest string) ID {
+func idOf(feed string, k key) ID {
 	var h maphash.Hash
 	h.SetSeed(idSeed())
 	h.WriteString(feed)
 	h.WriteByte('/')
-	h.WriteString(rest)
+	h.WriteString(k.rest)
 	var b [25]byte // it begins with a NUL, which no name has
-	binary.LittleEndian.PutUint64(b[1:], uint64(n.micros))
-	binary.LittleEndian.PutUint64(b[9:], n.identity)
-	binary.LittleEndian.PutUint32(b[17:], n.pid)
-	binary.LittleEndian.PutUint32(b[21:], n.seq)
+	binary.LittleEndian.PutUint64(b[1:], uint64(k.micros))
+	binary.LittleEndian.PutUint64(b[9:], k.identity)
+	binary.LittleEndian.PutUint32(b[17:], k.pid)
+	binary.LittleEndian.PutUint32(b[21:], k.seq)
 	h.Write(b[:])
 	return ID(h.Sum64() | 1)
 }
@@ -249,7 +243,7 @@ func (f *Feed) ref(i int) lektordir.Ref {
 		return f.kept[uint32(i)]
 	}
 	var b [longest]byte
-	return s.ref(f.Hash, string(f.names[i].append(b[:0])))
+	return s.ref(f.Hash, string(f.keyOf(i).append(b[:0])))
 }
 
 // ref returns the names of an entry, unless these are whole.
@@ -264,55 +258,47 @@ func (s state) ref(feed, name string) lektordir.Ref {
 // longest is the usual maximum length of a unique name.
 const longest = 96
 
-// append appends the unique name to b.
-func (n name) append(b []byte) []byte {
-	var id [16]byte
-	for i := range id {
-		id[i] = "0123456789abcdef"[n.identity>>(60-4*i)&15]
-	}
-	return entryname.AppendUnique(b, time.UnixMicro(n.micros), int(n.pid), int64(n.seq), string(id[:]),
-		n.host.Value())
-}
-
 // key identifies an entry of a feed by its unique name.
 type key struct {
 	name
-	odd string // a name of another form
+	rest string // the host, or the whole of another name
 }
 
-// parse returns the parts of a unique name; ok is false if lektor-fetch does not make such a name.
-func parse(text string) (n name, ok bool) {
-	p, ok := entryname.Split(text)
-	if !ok {
-		return name{}, false
+// append appends the unique name to b, unless it is another.
+func (k key) append(b []byte) []byte {
+	var id [16]byte
+	for i := range id {
+		id[i] = "0123456789abcdef"[k.identity>>(60-4*i)&15]
 	}
-	secs, _ := strconv.ParseUint(text[:strings.IndexByte(text, '.')], 10, 64)
-	n = name{micros: int64(secs)*1e6 + p.Micros, pid: uint32(p.PID), seq: uint32(p.Seq), host: unique.Make(p.Host)}
-	n.identity, _ = strconv.ParseUint(p.Identity, 16, 64)
-	var b [longest]byte
-	return n, string(n.append(b[:0])) == text
+	return entryname.AppendUnique(b, time.UnixMicro(k.micros), int(k.pid), int64(k.seq), string(id[:]), k.rest)
 }
 
 // keyOf returns the key of a unique name.
-func keyOf(text string) key {
-	if n, ok := parse(text); ok {
-		return key{name: n}
+func keyOf(unique string) key {
+	if p, ok := entryname.Split(unique); ok {
+		secs, _ := strconv.ParseUint(unique[:strings.IndexByte(unique, '.')], 10, 64)
+		n := name{micros: int64(secs)*1e6 + p.Micros, pid: uint32(p.PID), seq: uint32(p.Seq)}
+		n.identity, _ = strconv.ParseUint(p.Identity, 16, 64)
+		var b [longest]byte
+		if k := (key{n, p.Host}); n != (name{}) && string(k.append(b[:0])) == unique {
+			return k
+		}
 	}
-	return key{odd: text}
+	return key{rest: unique}
 }
 
 func (f *Feed) keyOf(i int) key {
 	if f.states[i]&whole != 0 {
 		return keyOf(f.kept[uint32(i)].Unique)
 	}
-	return key{name: f.names[i]}
+	return key{f.names[i], f.hosts[f.states[i]>>hostShift]}
 }
 
 // with returns the feed with the entries that it has now. It shares with f all that did not change: a mark
 // changes the states alone, and entries that have come are appended.
 func (f *Feed) with(refs []lektordir.Ref) *Feed {
 	next := &Feed{Hash: f.Hash, About: f.About, number: f.number, catalog: f.catalog, names: f.names,
-		kept: maps.Clone(f.kept)}
+		hosts: slices.Clip(f.hosts), kept: maps.Clone(f.kept)}
 	known := make(map[key]int, len(f.names))
 	next.states = make([]state, len(f.names), max(len(f.names), len(refs)))
 	for i, s := range f.states {
@@ -333,7 +319,12 @@ func (f *Feed) with(refs []lektordir.Ref) *Feed {
 		if r.Place == lektordir.New {
 			s |= inNew
 		}
-		if next.states[i] = s; k.odd != "" || s.ref(f.Hash, r.Unique) != r {
+		host := slices.Index(next.hosts, k.rest)
+		if host < 0 && k.name != (name{}) && len(next.hosts) < maxHosts {
+			host, next.hosts = len(next.hosts), append(next.hosts, strings.Clone(k.rest))
+		}
+		next.states[i] = s | state(max(0, host))<<hostShift
+		if k.name == (name{}) || host < 0 || s.ref(f.Hash, r.Unique) != r {
 			next.states[i] |= whole
 			if next.kept == nil {
 				next.kept = map[uint32]lektordir.Ref{}
