@@ -334,6 +334,7 @@ func (l *List) learn(items []*Item) part.Task {
 			for i, it := range items {
 				entries[i] = it.Entry
 			}
+			items = nil // there are newer ones while this runs, and a list can have millions
 			return "", l.Disk.Learn(ctx, entries, func(what string, done, total int) {
 				progress(l.Trf("%s: %d of %d", l.Tr(what), done, total))
 			})
