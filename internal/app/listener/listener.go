@@ -21,11 +21,14 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/internal/feeds/push"
 	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/feeds/settings"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/http/httpserver"
 	"github.com/lektordir/lektor/internal/http/limiter"
@@ -69,7 +72,8 @@ type Listener struct {
 	// when they were last read. Only Run changes these maps, and it reads them without the
 	// lock.
 	feeds     map[string]*feed
-	stamps    map[string]push.Stamp
+	stamps    map[string][]stamp.Stamp // of push.Paths
+	rule      stamp.Rule
 	callbacks callbacks
 	hubs      map[string]*hubState // by URL
 }
@@ -215,7 +219,8 @@ func New(d *lektordir.Dir, report httpserver.Reporter, o ListenOptions) *Listene
 		// hours of a cloud do not.
 		now:  func() time.Time { return o.Fetch.Now().Round(0) },
 		wake: make(chan struct{}, 1), limit: limiter.New(limiter.Options{All: atOnce, Each: 1}),
-		feeds: map[string]*feed{}, stamps: map[string]push.Stamp{}, hubs: map[string]*hubState{},
+		feeds: map[string]*feed{}, stamps: map[string][]stamp.Stamp{}, hubs: map[string]*hubState{},
+		rule:      stamp.Rule{Shared: d.Shared()},
 		callbacks: callbacks{byToken: map[string]*callback{}, ofCloud: map[string]string{}},
 	}
 }
@@ -310,13 +315,14 @@ func (l *Listener) scan() error {
 	there := make(map[string]bool, len(hashes))
 	for _, h := range hashes {
 		there[h] = true
-		if old, known := l.stamps[h]; !known || old != push.StampOf(l.dir, h) {
+		known := l.stamps[h]
+		if l.rule.Begin(unix.AT_FDCWD, known, push.Paths(l.dir, h)...).Needed(known) {
 			l.load(h)
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.stamps, func(h string, _ push.Stamp) bool { return !there[h] })
+	maps.DeleteFunc(l.stamps, func(h string, _ []stamp.Stamp) bool { return !there[h] })
 	for h, f := range l.feeds {
 		if there[h] {
 			continue
@@ -339,10 +345,7 @@ func (l *Listener) scan() error {
 
 // load reads a feed again.
 func (l *Listener) load(hash string) {
-	stamp := push.StampOf(l.dir, hash)
-	if stamp.Young(time.Now()) {
-		stamp = push.Stamp{} // read again
-	}
+	reading := l.rule.Begin(unix.AT_FDCWD, nil, push.Paths(l.dir, hash)...)
 	e := read{url: subscriptions.PublicURL(l.dir, hash)}
 	offered, list, bad := readOffers(l.dir, hash, e.url)
 	if e.offers = list; bad != nil {
@@ -356,7 +359,7 @@ func (l *Listener) load(hash string) {
 	f := l.feedOf(hash, len(e.offers) > 0)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.stamps[hash] = stamp
+	l.stamps[hash] = reading.End()
 	if f == nil {
 		return
 	}

@@ -89,27 +89,12 @@ func (p Offers) Write(d *lektordir.Dir, hash string) error {
 	return errors.Join(dir.Record("cloud", clouds...), dir.Record("hub", p.Hubs...), dir.Record("self", p.Self...))
 }
 
-// Stamp changes if the results of [Read], [subscriptions.PublicURL] or [settings.Paused] may have changed. Compare
-// stamps with ==.
-type Stamp struct{ url, push, paused time.Time }
-
-// StampOf returns the stamp of a feed.
-func StampOf(d *lektordir.Dir, hash string) Stamp {
+// Paths returns the files and directories of a feed that change if the results of [Read], [Missed],
+// [subscriptions.PublicURL] or [settings.Paused] do.
+func Paths(d *lektordir.Dir, hash string) []string {
 	src := d.Join("src", hash)
-	return Stamp{feedfiles.TimeOf(filepath.Join(src, feedfiles.PathURL)),
-		feedfiles.TimeOf(feedfiles.Area(d, hash, feedfiles.AreaPush)),
-		feedfiles.TimeOf(filepath.Join(src, feedfiles.PathPaused))}
-}
-
-// Young reports whether a change shortly after the stamp was taken at now may have left it as it is: a file
-// system's times can be as coarse as two seconds.
-func (s Stamp) Young(now time.Time) bool {
-	for _, t := range []time.Time{s.url, s.push, s.paused} {
-		if now.Sub(t) < 2*time.Second {
-			return true
-		}
-	}
-	return false
+	return []string{filepath.Join(src, feedfiles.PathURL), feedfiles.Area(d, hash, feedfiles.AreaPush),
+		filepath.Join(src, feedfiles.PathPaused)}
 }
 
 // missedFile, in push/, holds the time of the last [RecordMissed].

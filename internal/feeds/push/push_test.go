@@ -6,12 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
+	"github.com/lektordir/lektor/internal/files/stamp"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -47,8 +51,10 @@ func TestPushRoundTrip(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// Unchanged files are not written, and files without content are removed.
-	before, stamp := modified(t, feedfiles.Area(d, hash, "push")), StampOf(d, hash)
-	if err := p.Write(d, hash); err != nil || !reflect.DeepEqual(modified(t, feedfiles.Area(d, hash, "push")), before) || StampOf(d, hash) != stamp {
+	rule := stamp.Rule{Step: time.Nanosecond}
+	look := func() []stamp.Stamp { return rule.Begin(unix.AT_FDCWD, nil, Paths(d, hash)...).End() }
+	before, stamps := modified(t, feedfiles.Area(d, hash, "push")), look()
+	if err := p.Write(d, hash); err != nil || !reflect.DeepEqual(modified(t, feedfiles.Area(d, hash, "push")), before) || !slices.Equal(look(), stamps) {
 		t.Error("unchanged files were written:", err)
 	}
 	if err := (Offers{Hubs: p.Hubs}).Write(d, hash); err != nil {
@@ -57,8 +63,8 @@ func TestPushRoundTrip(t *testing.T) {
 	if left := modified(t, feedfiles.Area(d, hash, "push")); len(left) != 1 || left["hub"].IsZero() {
 		t.Errorf("%v", left)
 	}
-	if StampOf(d, hash) == stamp {
-		t.Error("the stamp is the same")
+	if slices.Equal(look(), stamps) {
+		t.Error("the stamps are the same")
 	}
 }
 
