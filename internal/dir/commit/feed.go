@@ -55,8 +55,25 @@ func (t *Txn) PutFeed(files iter.Seq2[string, string]) error {
 	if err := t.mkdirs(srcDirs(t.feed)[1:]...); err != nil {
 		return err
 	}
-	atomicfile.SweepTree(t.d.Join("src", t.feed), t.d.Now())
+	// The directories are listed, because most feeds lack most of the files, and on a replicated
+	// file system each look for a missing file asks every replica.
+	there := map[string]bool{}
+	for i, dir := range srcDirs(t.feed)[:2] {
+		names, err := dirfs.AllNames(t.d.Join(dir))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			there[[]string{"", "etc/"}[i]+name] = true
+		}
+		if slices.ContainsFunc(names, atomicfile.Temporary) {
+			atomicfile.SweepTree(t.d.Join(dir), t.d.Now())
+		}
+	}
 	for name, text := range files {
+		if text == "" && !there[name] {
+			continue
+		}
 		if err := t.putFile(name, text); err != nil {
 			return err
 		}
