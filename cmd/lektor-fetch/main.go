@@ -412,9 +412,6 @@ Example:
 			switch {
 			case o.From != "":
 				o.Paths = f.Words()
-				var err error
-				o.Program, err = cmdline.Program("lektor-import")
-				f.Fail(err)
 			case f.IsSet("from"):
 				f.Fail(cmdline.Usagef("--from needs the name of a reader"))
 			case o.Yes:
