@@ -37,7 +37,6 @@ lektor-fetch starts it for feeds whose setting fulltext is on.
 				Usage: "print a JSON object: title, content, and refresh, the URL to which the page sends a browser"},
 		},
 		Action: cmdline.Run(app.Extract, "", func(f *cmdline.Flags) app.ExtractOptions {
-			f.Fail(cmdline.NoArgs(f.Context))
 			return app.ExtractOptions{URL: f.String("url"), ContentType: f.String("content-type"), JSON: f.Bool("json")}
 		}),
 	}

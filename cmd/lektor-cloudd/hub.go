@@ -52,10 +52,7 @@ func hubCommand() *cli.Command {
 			&cli.BoolFlag{Name: "expire-now", Usage: "only remove ended subscriptions"},
 			&cli.BoolFlag{Name: "verbose", Usage: "print all lines of the log"},
 		}...),
-		Action: cmdline.Run(hub.Serve, "", func(f *cmdline.Flags) hub.ServeOptions {
-			f.Fail(cmdline.NoArgs(f.Context))
-			return hubOptions(f)
-		}),
+		Action: cmdline.Run(hub.Serve, "", hubOptions),
 	}
 }
 

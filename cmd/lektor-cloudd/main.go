@@ -58,7 +58,6 @@ func listenCommand() *cli.Command {
 			&cli.BoolFlag{Name: "verbose", Usage: "report each registration and notification"},
 		}...), askFlags()...),
 		Action: cmdline.Run(listener.Listen, "", func(f *cmdline.Flags) listener.ListenOptions {
-			f.Fail(cmdline.NoArgs(f.Context))
 			o := listener.ListenOptions{
 				Common: common(f), Options: serverOptions(f),
 				Public: publicURL(f), TrustedProxies: fetchcmd.Prefixes(f, "trusted-proxy"),
@@ -97,7 +96,6 @@ func statusCommand() *cli.Command {
 			cmdline.RawFlag(),
 		},
 		Action: cmdline.Run(listener.Status, "", func(f *cmdline.Flags) listener.StatusOptions {
-			f.Fail(cmdline.NoArgs(f.Context))
 			return listener.StatusOptions{Common: listener.Common{Dir: cmdline.Dir(f.Context)},
 				Format: cmdline.OutputFormat(f.Context), Raw: f.Bool("raw")}
 		}),

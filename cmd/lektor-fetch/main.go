@@ -75,12 +75,6 @@ func fetching(f *cmdline.Flags) fetcher.Common {
 	return o
 }
 
-// noArgs reports a usage error if there are arguments.
-func noArgs(f *cmdline.Flags) *cmdline.Flags {
-	f.Fail(cmdline.NoArgs(f.Context))
-	return f
-}
-
 func addCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "add",
@@ -234,7 +228,7 @@ Example:
 		}, fetchFlags()...),
 		Action: cmdline.Run(fetcher.Edit, "", func(f *cmdline.Flags) fetcher.EditOptions {
 			return fetcher.EditOptions{
-				Common: fetching(noArgs(f)), Yes: f.Bool("yes"), NoFetch: f.Bool("no-fetch"),
+				Common: fetching(f), Yes: f.Bool("yes"), NoFetch: f.Bool("no-fetch"),
 				Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi"),
 			}
 		}),
@@ -277,7 +271,7 @@ func watchCommand() *cli.Command {
 			cmdline.OutputFlag("print each delivered entry in `FORMAT`: path, url, tsv, json, another column or a template"),
 		}, fetchFlags()...),
 		Action: cmdline.Run(fetcher.Watch, "", func(f *cmdline.Flags) fetcher.WatchOptions {
-			return fetcher.WatchOptions{Common: fetching(noArgs(f)), Format: cmdline.OutputFormat(f.Context)}
+			return fetcher.WatchOptions{Common: fetching(f), Format: cmdline.OutputFormat(f.Context)}
 		}),
 	}
 }
@@ -335,7 +329,7 @@ func deliverCommand() *cli.Command {
 		},
 		Action: cmdline.Run(fetcher.Deliver, "", func(f *cmdline.Flags) fetcher.DeliverOptions {
 			o := fetcher.DeliverOptions{
-				Common: common(noArgs(f)), Format: cmdline.OutputFormat(f.Context),
+				Common: common(f), Format: cmdline.OutputFormat(f.Context),
 				Document: fetcher.Document{
 					ID: f.String("id"), Name: f.String("name"), URL: f.String("url"),
 					ContentType: f.String("content-type"), DryRun: f.Bool("dry-run"),
@@ -373,7 +367,7 @@ Example:
 		},
 		Action: cmdline.Run(fetcher.Put, "", func(f *cmdline.Flags) fetcher.PutOptions {
 			return fetcher.PutOptions{
-				Common: common(noArgs(f)), FeedID: f.String("feed-id"), FeedName: f.String("feed-name"),
+				Common: common(f), FeedID: f.String("feed-id"), FeedName: f.String("feed-name"),
 				ID: f.String("id"), Title: f.String("title"),
 				Link: f.String("link"), Author: f.String("author"), Date: f.String("date"), Type: f.String("type"),
 				Summary: f.String("summary"), Categories: f.StringSlice("category"),
@@ -412,9 +406,6 @@ Example:
 			switch {
 			case o.From != "":
 				o.Paths = f.Words()
-				var err error
-				o.Program, err = cmdline.Program("lektor-import")
-				f.Fail(err)
 			case f.IsSet("from"):
 				f.Fail(cmdline.Usagef("--from needs the name of a reader"))
 			case o.Yes:
@@ -440,7 +431,7 @@ func exportCommand() *cli.Command {
 			&cli.BoolFlag{Name: "passwords", Usage: "include user names and passwords in URLs"},
 		},
 		Action: cmdline.Run(fetcher.Export, "", func(f *cmdline.Flags) fetcher.ExportOptions {
-			return fetcher.ExportOptions{Common: common(noArgs(f)), Output: f.String("output"),
+			return fetcher.ExportOptions{Common: common(f), Output: f.String("output"),
 				Public: f.Bool("public"), Passwords: f.Bool("passwords")}
 		}),
 	}
@@ -458,7 +449,7 @@ Example:
 			&cli.BoolFlag{Name: "repair", Usage: "repair each problem that can be repaired without losing data"},
 		},
 		Action: cmdline.Run(fetcher.Check, "", func(f *cmdline.Flags) fetcher.CheckOptions {
-			return fetcher.CheckOptions{Common: common(noArgs(f)), Repair: f.Bool("repair")}
+			return fetcher.CheckOptions{Common: common(f), Repair: f.Bool("repair")}
 		}),
 	}
 }

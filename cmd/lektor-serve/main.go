@@ -57,7 +57,6 @@ func newApp() *cli.App {
 		},
 		Commands: []*cli.Command{passwdCommand(), tokensCommand()},
 		Action: cmdline.Run(server.Serve, "", func(f *cmdline.Flags) server.Options {
-			f.Fail(cmdline.NoArgs(f.Context))
 			o := server.Options{
 				Options: httpserver.Options{
 					Address: f.String("listen"), Given: f.IsSet("listen"), Cert: f.String("cert"), Key: f.String("key"),

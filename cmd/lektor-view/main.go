@@ -469,7 +469,6 @@ were marked since are left alone. "rm --now" cannot be taken back.
 			cmdline.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
 		},
 		Action: cmdline.Run(undo.Undo, "", func(f *cmdline.Flags) undo.Options {
-			f.Fail(cmdline.NoArgs(f.Context))
 			return undo.Options{Common: common(f), DryRun: f.Bool("dry-run"), Print: f.Printing()}
 		}),
 	}
@@ -693,7 +692,6 @@ Every command that takes a QUERY keeps it up to date.
 			&cli.BoolFlag{Name: "drop", Usage: "remove the index"},
 		},
 		Action: cmdline.Run(viewer.Index, "", func(f *cmdline.Flags) viewer.IndexOptions {
-			f.Fail(cmdline.NoArgs(f.Context))
 			return viewer.IndexOptions{Common: staying(f), Check: f.Bool("check"), Drop: f.Bool("drop")}
 		}),
 	}
@@ -760,7 +758,6 @@ etc/view/keys of the lektor-dir, see lektor-view-tui(1).
 				DefaultText: "80"},
 		},
 		Action: cmdline.Run(fullscreen.Run, "", func(f *cmdline.Flags) fullscreen.Options {
-			f.Fail(cmdline.NoArgs(f.Context))
 			o := fullscreen.Options{Common: staying(f),
 				Fetch: fetch.Config{UserAgent: fetchcmd.UserAgent(f.App.Name), Proxy: http.ProxyFromEnvironment,
 					Gap: fetch.DefaultGap, MaxBytes: maxEnclosure}}

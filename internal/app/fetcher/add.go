@@ -172,8 +172,8 @@ func (o AddOptions) done(s *cmdline.Streams, line string) {
 
 // printChoices prints the feeds of a page, if an error says that it has several.
 func printChoices(s *cmdline.Streams, err error) {
-	if several, ok := errors.AsType[*severalError](err); ok {
-		for _, l := range several.Feeds {
+	if page, ok := errors.AsType[*pageError](err); ok && page.hasFeeds() {
+		for _, l := range page.Feeds {
 			fmt.Fprintf(s.Out, "feed\t%s\t%s\n", termsafe.Line(l.URL), termsafe.Line(l.Title))
 		}
 	}
@@ -232,27 +232,26 @@ const maxListed = 50
 
 // addHint adds a hint to an error of [Runner.Add].
 func addHint(err error) error {
-	var several *severalError
-	var none *NoFeedsError
+	var page *pageError
 	var status *httpmsg.StatusError
 	switch {
-	case errors.As(err, &several):
+	case errors.As(err, &page) && page.hasFeeds():
 		errs := []error{errors.New(err.Error() + ":")}
-		for _, l := range several.Feeds[:min(len(several.Feeds), maxListed)] {
+		for _, l := range page.Feeds[:min(len(page.Feeds), maxListed)] {
 			errs = append(errs, errors.New(linkText(l)))
 		}
-		if more := len(several.Feeds) - maxListed; more > 0 {
+		if more := len(page.Feeds) - maxListed; more > 0 {
 			errs = append(errs, fmt.Errorf("and %d more", more))
 		}
 		last := &errs[len(errs)-1]
 		*last = cmdline.Hint(*last, "add the one you want, or take the first with --first")
 		return errors.Join(errs...)
-	case errors.As(err, &none) && none.Instead:
+	case errors.As(err, &page) && page.instead:
 		return cmdline.Hint(err,
 			"open the address in a browser to see what the server wants; some let only browsers in")
-	case errors.As(err, &none) && none.Page:
+	case errors.As(err, &page) && page.isPage:
 		return cmdline.Hint(err, "if you know the address of its feed, add that")
-	case errors.As(err, &none):
+	case errors.As(err, &page):
 		return cmdline.Hint(err, "give the address of a feed, or of a page that links to one")
 	case errors.As(err, &status):
 		return cmdline.Hint(err, "%s", statusHint(status.Status))

@@ -59,10 +59,10 @@ func (f *search) find(ctx context.Context) (err error) {
 		f.resp, feed, err = f.look(ctx, &httpmsg.Request{URL: f.url, Origin: f.origin, Header: f.header})
 		switch {
 		case err == nil:
-		case !errors.As(err, &html):
+		case !errors.As(err, &html), !html.isPage:
 			return err
 		case f.page != nil:
-			return &NoFeedsError{URL: feedurl.Public(f.url), Err: html.err}
+			return &pageError{url: f.url, err: html.err}
 		case html.Refresh != "" && !html.Challenge && !refreshed && (len(html.Feeds) == 0 || html.Guessed):
 			refreshed = true
 			if err := f.leadsTo(html.Refresh, "page", html.final); err != nil {
@@ -141,8 +141,8 @@ func (f *search) ofArchive(doc rfc5005.Document, before string) error {
 	return nil
 }
 
-// look fetches a document and parses it as a feed. The error is a *pageError if the document is an
-// HTML page.
+// look fetches a document and parses it as a feed. The error is a *pageError if the document is not
+// a feed.
 func (f *search) look(ctx context.Context, req *httpmsg.Request) (*httpmsg.Response, *feedconv.Feed, error) {
 	url := req.URL
 	if strings.HasPrefix(strings.ToLower(url), "exec:") {
@@ -169,12 +169,12 @@ func (f *search) look(ctx context.Context, req *httpmsg.Request) (*httpmsg.Respo
 	switch {
 	case errors.As(err, &not) && not.HTML:
 		page := &pageError{Result: discover.Page(resp.Body, resp.FinalURL, contentType), url: url, final: resp.FinalURL,
-			err: not}
+			err: not, isPage: true}
 		f.inPlace = f.inPlace || page.Challenge || discover.LooksLikeFeed(url)
 		page.instead = f.inPlace
 		return nil, nil, page
 	case errors.As(err, &not):
-		return nil, nil, &NoFeedsError{URL: feedurl.Public(url), Err: not}
+		return nil, nil, &pageError{url: url, err: not}
 	case err != nil:
 		return nil, nil, prefixed(feedurl.Public(url), err)
 	}
@@ -195,26 +195,50 @@ func (f *search) guess(ctx context.Context, page *pageError) (string, *httpmsg.R
 			return url, resp, feed, err
 		}
 	}
-	return "", nil, nil, &NoFeedsError{URL: feedurl.Public(page.url), Err: page.err, Page: true}
+	return "", nil, nil, page
 }
 
-// pageError reports an HTML page in place of a feed.
+// pageError reports an HTML page in place of a feed, or another document.
 type pageError struct {
 	discover.Result
 	url    string // URL of the request
 	final  string // URL after redirects
 	err    *feedconv.NotFeedError
+	isPage bool
 	chosen discover.Link // one of Feeds
 	// instead is set if the server answered the page in place of the feed.
 	instead bool
 }
 
-func (e *pageError) Error() string { return e.err.Error() }
+func (e *pageError) Error() string {
+	url := feedurl.Public(e.url)
+	switch {
+	case e.hasFeeds():
+		is := "it is a page that"
+		if e.instead {
+			is = "the server answered a page in place of the feed; the page"
+		}
+		s := fmt.Sprintf("%s: %s links to %s", url, is, humanize.Count(len(e.Feeds), "feed"))
+		if e.Limit != "" {
+			s += ", and perhaps more: only " + e.Limit + " were looked at"
+		}
+		return s
+	case e.instead:
+		return fmt.Sprintf("%s: %v; the server answered it in place of the feed", url, e.err)
+	case e.isPage:
+		return fmt.Sprintf("%s: %v, and it links to no feed", url, e.err)
+	}
+	return fmt.Sprintf("%s: %v", url, e.err)
+}
+
+// hasFeeds reports whether the page links to feeds. Links of a page that asks for proof that a browser
+// asks do not count.
+func (e *pageError) hasFeeds() bool { return len(e.Feeds) > 0 && !e.Challenge }
 
 // choose sets e.chosen to one of the feeds.
 func (e *pageError) choose(o AddOptions, report Reporter) error {
-	if len(e.Feeds) == 0 || e.Challenge {
-		return &NoFeedsError{URL: feedurl.Public(e.url), Err: e.err, Page: true, Instead: e.instead}
+	if !e.hasFeeds() {
+		return e
 	}
 	n := e.First(e.final)
 	one, same := e.OneFeed()
@@ -224,13 +248,12 @@ func (e *pageError) choose(o AddOptions, report Reporter) error {
 		report.Info("%s: it links to one feed in several formats; lektor takes %s", feedurl.Public(e.url),
 			feedurl.Public(e.Feeds[n].URL))
 	case !o.First && (len(e.Feeds) > 1 || e.instead):
-		several := &severalError{e}
 		if o.choose == nil || len(e.Feeds) > maxListed {
-			return several
+			return e
 		}
 		var err error
 		if n, err = o.choose(e.Feeds); err != nil {
-			return fmt.Errorf("%v, and %w", several, err) // the feeds were listed already, so %v
+			return fmt.Errorf("%v, and %w", e, err) // the feeds were listed already, so %v
 		}
 	}
 	e.chosen = e.Feeds[n]
@@ -254,43 +277,6 @@ func generic(title string) bool {
 	}
 	return false
 }
-
-// severalError is the error for a page that links to several feeds.
-type severalError struct{ *pageError }
-
-func (e *severalError) Error() string {
-	is := "it is a page that"
-	if e.instead {
-		is = "the server answered a page in place of the feed; the page"
-	}
-	s := fmt.Sprintf("%s: %s links to %s", feedurl.Public(e.url), is, humanize.Count(len(e.Feeds), "feed"))
-	if e.Limit != "" {
-		s += ", and perhaps more: only " + e.Limit + " were looked at"
-	}
-	return s
-}
-
-// NoFeedsError is returned for a page that links to no feed, and for a document that is neither a
-// feed nor a page.
-type NoFeedsError struct {
-	URL  string
-	Err  *feedconv.NotFeedError
-	Page bool
-	// Instead is set if the server answered a page in place of the feed.
-	Instead bool
-}
-
-func (e *NoFeedsError) Error() string {
-	switch {
-	case e.Instead:
-		return fmt.Sprintf("%s: %v; the server answered it in place of the feed", e.URL, e.Err)
-	case e.Page:
-		return fmt.Sprintf("%s: %v, and it links to no feed", e.URL, e.Err)
-	}
-	return fmt.Sprintf("%s: %v", e.URL, e.Err)
-}
-
-func (e *NoFeedsError) Unwrap() error { return e.Err }
 
 // chooser returns a function that asks the user to choose one of several feeds. Concurrent calls
 // wait for each other.

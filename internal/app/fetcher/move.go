@@ -5,11 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 )
@@ -25,27 +24,21 @@ func (o ImportOptions) move(ctx context.Context, s *cmdline.Streams) error {
 	if o.Yes {
 		args = append(args, "--yes")
 	}
-	var added bytes.Buffer
-	cmd := exec.CommandContext(ctx, o.Program, append(append(args, "--"), o.Paths...)...)
-	// lektor-import asks questions and reports progress.
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, &added, os.Stderr
+	var in io.Reader = os.Stdin // lektor-import asks questions
 	if f := s.InFile(); f != nil {
-		cmd.Stdin = f
+		in = f
 	}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	var added bytes.Buffer
+	streams := cmdline.NewStreams("lektor-import", in, &added, s.Err)
 	if o.DryRun {
-		cmd.Stdout = s.Out
+		streams.Out = s.Out
 	}
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	var exit *exec.ExitError
-	switch {
-	case errors.As(err, &exit) && exit.ExitCode() == cmdline.StatusUsage:
+	err := cmdline.RunBeside(ctx, "lektor-import", append(append(args, "--"), o.Paths...), in, streams)
+	switch exit, ok := errors.AsType[*cmdline.ExitError](err); {
+	case ok && exit.Status == cmdline.StatusUsage:
 		return &cmdline.UsageError{Message: "import --from " + o.From + ": nothing was moved",
 			Hint: "see lektor-import(1)"}
-	case errors.As(err, &exit):
+	case ok:
 		err = fmt.Errorf("import --from %s: something was not moved", o.From)
 	case err != nil:
 		return err

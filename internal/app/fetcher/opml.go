@@ -31,8 +31,6 @@ type ImportOptions struct {
 	From  string
 	Paths []string
 	Yes   bool // import commands of the other reader without asking
-	// Program is the path of lektor-import.
-	Program string
 }
 
 // Import subscribes to the feeds of a list, and fetches them.

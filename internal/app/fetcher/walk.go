@@ -111,7 +111,7 @@ func (r *Runner) walk(ctx context.Context, visit VisitResult, step func()) Summa
 		err = w.run(ctx)
 	}
 	switch {
-	case err == nil, ctx.Err() != nil, errors.Is(err, errNoWalk):
+	case err == nil, ctx.Err() != nil:
 	case commit.IsBusy(err):
 		// The other process walks through the archives, or the next visit does.
 		if w.t.reason == Named {
@@ -125,13 +125,10 @@ func (r *Runner) walk(ctx context.Context, visit VisitResult, step func()) Summa
 	return w.sum
 }
 
-// errNoWalk ends a walk that is no longer needed.
-var errNoWalk = errors.New("there is nothing to walk through")
-
 // run prepares the walk and walks through pages or archives.
 func (w *walk) run(ctx context.Context) (err error) {
 	if w.req, err = w.st.Request(); errors.Is(err, fs.ErrNotExist) {
-		return errNoWalk // unsubscribed meanwhile
+		return nil // unsubscribed meanwhile
 	} else if err != nil {
 		return err
 	}

@@ -265,7 +265,7 @@ func TestAttackConcurrentEvents(t *testing.T) {
 	var all sync.WaitGroup
 	for range 100 {
 		all.Go(func() {
-			if _, _, _, err := w.h.shared.states.apply(hashOf(feed), key, struck{}, w.clock.Now()); err != nil {
+			if _, _, err := w.h.shared.states.apply(hashOf(feed), key, struck, w.clock.Now()); err != nil {
 				t.Error(err)
 			}
 		})

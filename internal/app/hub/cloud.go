@@ -249,7 +249,7 @@ func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease
 	if err := h.states.noteFeed(hash, feedState{s.Feed, doc.digest, doc.length, h.now()}); err != nil {
 		return h.failing(err)
 	}
-	was, _, _, err := h.states.apply(hash, s.key(), verified{s, lease}, h.now())
+	was, _, err := h.states.apply(hash, s.key(), verified(s, lease), h.now())
 	if err != nil {
 		return h.failing(err)
 	}

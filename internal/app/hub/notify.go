@@ -233,7 +233,7 @@ func (h *notifier) notifyAll(p *round, list []subscription, c *heldContent) {
 func (h *notifier) conclude(p *round) {
 	retryCount, next := h.jobs.end(p, h.now())
 	for _, key := range p.struck {
-		_, is, _, err := h.states.apply(p.hash, key, struck{}, h.now())
+		_, is, err := h.states.apply(p.hash, key, struck, h.now())
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
 		case err != nil:
@@ -280,18 +280,18 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 	if h.background.ctx.Err() != nil {
 		return // the next hub continues
 	}
-	var event any = delivered{slow: place.Slow()}
+	result := delivered(place.Slow())
 	switch {
 	case gone:
-		event = unsubscribed{}
+		result = unsubscribed
 	case err != nil:
 		text := reason(err, allowCallbacks)
-		event = failed{text: text, after: httpmsg.Pause(err), slow: place.Slow()}
+		result = failed(text, httpmsg.Pause(err), place.Slow())
 		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), text)
 	}
-	var is subscription
-	if _, do := s.on(event, h.now()); do != keep {
-		is = h.recordResult(p.hash, s, event)
+	is := *s
+	if result(&is, h.now()); is != *s {
+		is = h.recordResult(p.hash, s, result)
 	}
 	if err != nil && !gone {
 		h.jobs.failed(p, s.key(), h.now(), is.After, false)
@@ -306,13 +306,13 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 // recordResult applies the result of a notification to the subscription's file, and returns the
 // subscription after it. If the file cannot be written, the notification still counts, because
 // sending it again would not help.
-func (h *notifier) recordResult(hash string, s *subscription, event any) subscription {
-	_, is, do, err := h.states.apply(hash, s.key(), event, h.now())
+func (h *notifier) recordResult(hash string, s *subscription, result transition) subscription {
+	_, is, err := h.states.apply(hash, s.key(), result, h.now())
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
 	case err != nil:
 		h.report.Warn("%s: the result of a notification is not recorded: %v", s.Feed, err)
-	case do == remove:
+	case is.Callback == "":
 		h.counts.add(s.Caller, -1)
 	}
 	return is

@@ -187,14 +187,14 @@ func TestSubscriptionThatChangesDuringAPass(t *testing.T) {
 	w.answer("/first", func(http.ResponseWriter, *http.Request) { began <- true; <-goOn })
 	w.register("/ends", feed)
 	ends := &subscription{Protocol: "http-post", Callback: w.site.URL + "/ends"}
-	w.h.shared.states.apply(hash, ends.key(), delivered{slow: true}, w.clock.Now()) // slow subscribers come last
+	w.h.shared.states.apply(hash, ends.key(), delivered(true), w.clock.Now()) // slow subscribers come last
 	before := len(w.notified("/ends"))
 	w.feed("/feed", "two")
 	done := make(chan bool)
 	go func() { w.ping(feed); close(done) }()
 	<-began
-	if _, _, do, err := w.h.shared.states.apply(hash, ends.key(), unsubscribed{}, w.clock.Now()); do != remove || err != nil {
-		t.Fatal(do, err)
+	if _, is, err := w.h.shared.states.apply(hash, ends.key(), unsubscribed, w.clock.Now()); is.Callback != "" || err != nil {
+		t.Fatal(is, err)
 	}
 	close(goOn)
 	<-done
@@ -233,7 +233,7 @@ func TestSubscriptionThatCannotBeRead(t *testing.T) {
 			if during == "at the ping" {
 				back = hidden(t, path)
 			} else {
-				w.h.shared.states.apply(hashOf(feed), s.key(), delivered{slow: true}, w.clock.Now()) // slow subscribers come last
+				w.h.shared.states.apply(hashOf(feed), s.key(), delivered(true), w.clock.Now()) // slow subscribers come last
 				w.answer("/first", func(http.ResponseWriter, *http.Request) { back = hidden(t, path) })
 			}
 			w.ping(feed)

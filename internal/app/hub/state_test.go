@@ -25,7 +25,7 @@ import (
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 )
 
-// Every event in every state of a subscription.
+// Every transition in every state of a subscription.
 func TestEveryTransition(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	s := subscription{Callback: "c", Protocol: "http-post", Feed: "f", Since: now, Expires: now.Add(time.Hour)}
@@ -37,36 +37,36 @@ func TestEveryTransition(t *testing.T) {
 	later := now.Add(time.Minute)
 	with := func(s subscription, change func(*subscription)) subscription { change(&s); return s }
 	for _, tc := range []struct {
-		name  string
-		from  subscription
-		event any
-		want  subscription
-		do    fileAction
+		name string
+		from subscription
+		do   transition
+		want subscription
 	}{
-		{"begins", subscription{}, verified{s, time.Hour}, with(s, func(s *subscription) { s.Since, s.Expires = later, later.Add(time.Hour) }), store},
-		{"begins anew, after errors", bad, verified{anew, 2 * time.Hour}, with(anew, func(s *subscription) { s.Since, s.Expires = later, later.Add(2*time.Hour) }), store},
-		{"delivered", s, delivered{}, s, keep},
-		{"delivered after errors", bad, delivered{}, s, store},
-		{"failed", s, failed{text: "a\nb"}, with(s, func(s *subscription) { s.Error, s.Failed = "a b", later }), store},
-		{"failed after errors", bad, failed{text: "x"}, with(bad, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
-		{"failed, with Retry-After", s, failed{text: "x", after: 90*time.Second + 1}, with(s, func(s *subscription) {
+		{"begins", subscription{}, verified(s, time.Hour), with(s, func(s *subscription) { s.Since, s.Expires = later, later.Add(time.Hour) })},
+		{"begins anew, after errors", bad, verified(anew, 2*time.Hour), with(anew, func(s *subscription) { s.Since, s.Expires = later, later.Add(2*time.Hour) })},
+		{"delivered", s, delivered(false), s},
+		{"delivered after errors", bad, delivered(false), s},
+		{"failed", s, failed("a\nb", 0, false), with(s, func(s *subscription) { s.Error, s.Failed = "a b", later })},
+		{"failed after errors", bad, failed("x", 0, false), with(bad, func(s *subscription) { s.Error, s.Failed = "x", later })},
+		{"failed, with Retry-After", s, failed("x", 90*time.Second+1, false), with(s, func(s *subscription) {
 			s.Error, s.Failed, s.After = "x", later, later.Add(91*time.Second)
-		}), store},
-		{"failed, with Retry-After for a year", s, failed{text: "x", after: 365 * 24 * time.Hour}, with(s, func(s *subscription) {
+		})},
+		{"failed, with Retry-After for a year", s, failed("x", 365*24*time.Hour, false), with(s, func(s *subscription) {
 			s.Error, s.Failed, s.After = "x", later, later.Add(time.Hour)
-		}), store},
-		{"failed again without Retry-After", busy, failed{text: "x"}, with(s, func(s *subscription) { s.Error, s.Failed = "x", later }), store},
-		{"failed slowly", s, failed{text: "x", slow: true}, with(s, func(s *subscription) { s.Error, s.Failed, s.Slow = "x", later, true }), store},
-		{"delivered then", busy, delivered{}, s, store},
-		{"delivered slowly", s, delivered{slow: true}, with(s, func(s *subscription) { s.Slow = true }), store},
-		{"delivered slowly again", with(s, func(s *subscription) { s.Slow = true }), delivered{slow: true}, with(s, func(s *subscription) { s.Slow = true }), keep},
-		{"delivered quickly", with(s, func(s *subscription) { s.Slow = true }), delivered{}, s, store},
-		{"struck", s, struck{}, with(s, func(s *subscription) { s.Errors = 1 }), store},
-		{"struck for the third time", bad, struck{}, with(bad, func(s *subscription) { s.Errors = 3 }), store},
-		{"unsubscribed", s, unsubscribed{}, s, remove},
+		})},
+		{"failed again without Retry-After", busy, failed("x", 0, false), with(s, func(s *subscription) { s.Error, s.Failed = "x", later })},
+		{"failed slowly", s, failed("x", 0, true), with(s, func(s *subscription) { s.Error, s.Failed, s.Slow = "x", later, true })},
+		{"delivered then", busy, delivered(false), s},
+		{"delivered slowly", s, delivered(true), with(s, func(s *subscription) { s.Slow = true })},
+		{"delivered slowly again", with(s, func(s *subscription) { s.Slow = true }), delivered(true), with(s, func(s *subscription) { s.Slow = true })},
+		{"delivered quickly", with(s, func(s *subscription) { s.Slow = true }), delivered(false), s},
+		{"struck", s, struck, with(s, func(s *subscription) { s.Errors = 1 })},
+		{"struck for the third time", bad, struck, with(bad, func(s *subscription) { s.Errors = 3 })},
+		{"unsubscribed", s, unsubscribed, subscription{}},
 	} {
-		if got, do := tc.from.on(tc.event, later); got != tc.want || do != tc.do {
-			t.Errorf("%s: %+v, %v", tc.name, got, do)
+		got := tc.from
+		if tc.do(&got, later); got != tc.want {
+			t.Errorf("%s: %+v", tc.name, got)
 		}
 	}
 	for i, want := range []bool{true, true, true, false, false} {
@@ -104,6 +104,51 @@ func TestSubscriptionIsReadAsItWasWritten(t *testing.T) {
 	fi, err := os.Stat(st.dir)
 	if err != nil || fi.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", fi.Mode(), err)
+	}
+}
+
+// A transition writes the file of a subscription only if it changes the subscription, removes it when
+// the subscription ends, and makes none but for a verified one, even if the file is broken.
+func TestTransitionWritesWhatChanged(t *testing.T) {
+	st, err := openStates(filepath.Join(t.TempDir(), "state"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1_800_000_000, 0).UTC()
+	s := subscription{Callback: "http://a.example/", Protocol: WebSub, Feed: "http://f.example/"}
+	hash := hashOf(s.Feed)
+	path := filepath.Join(st.subs(hash), s.key())
+	look := func() os.FileInfo { fi, _ := os.Lstat(path); return fi }
+	apply := func(do transition) (is subscription) {
+		_, is, err = st.apply(hash, s.key(), do, now)
+		return is
+	}
+	for name, do := range map[string]transition{"delivered": delivered(true), "failed": failed("x", 0, false), "struck": struck,
+		"unsubscribed": unsubscribed} {
+		if apply(do); !errors.Is(err, os.ErrNotExist) || look() != nil {
+			t.Errorf("%s without a subscription: %v", name, err)
+		}
+	}
+	apply(verified(s, time.Hour))
+	before := look()
+	if apply(delivered(false)); err != nil || !os.SameFile(before, look()) {
+		t.Errorf("delivered: the file was written, or: %v", err)
+	}
+	if is := apply(delivered(true)); err != nil || os.SameFile(before, look()) || !is.Slow {
+		t.Errorf("delivered slowly: the file was not written, or: %v", err)
+	}
+	if is := apply(unsubscribed); err != nil || is.Callback != "" || look() != nil {
+		t.Errorf("unsubscribed: %+v, %v", is, err)
+	}
+	if err := os.WriteFile(path, []byte("callback\thttp://a.example/\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before = look()
+	if apply(struck); err == nil || !os.SameFile(before, look()) {
+		t.Errorf("struck with a broken file: %v", err)
+	}
+	if is := apply(verified(s, time.Hour)); err != nil || is.Callback != s.Callback || os.SameFile(before, look()) {
+		t.Errorf("verified with a broken file: %+v, %v", is, err)
 	}
 }
 

@@ -207,23 +207,26 @@ func (st states) notifiable(hash string, keys []string, now time.Time) (list []s
 	return list, unread, err
 }
 
-// apply applies an event to a subscription and updates its file. It returns the
+// apply applies a transition to a subscription and updates its file. It returns the
 // subscription before and after. Without a subscription, only verified succeeds. The change is
 // durable when apply returns: a file that is replaced without a sync may be empty after a power
 // cut, and the subscription would be lost.
-func (st states) apply(hash, key string, event any, now time.Time) (was, is subscription, do fileAction, err error) {
-	_, begins := event.(verified)
+func (st states) apply(hash, key string, do transition, now time.Time) (was, is subscription, err error) {
 	err = st.locked(hash, func() error {
 		var v *values.Values
 		var err error
-		if was, v, err = st.readSubscription(hash, key); err != nil && !begins {
-			return err
+		if was, v, err = st.readSubscription(hash, key); err != nil {
+			was = subscription{}
 		}
+		is = was
+		do(&is, now)
 		path := filepath.Join(st.subs(hash), key)
-		switch is, do = was.on(event, now); {
-		case do == keep:
+		switch {
+		case err != nil && is.Callback == "":
+			return err
+		case is == was:
 			return nil
-		case do == remove:
+		case is.Callback == "":
 			return atomicfile.Remove(path)
 		}
 		if err := atomicfile.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -231,7 +234,7 @@ func (st states) apply(hash, key string, event any, now time.Time) (was, is subs
 		}
 		return atomicfile.Write(path, is.text(v))
 	})
-	return was, is, do, err
+	return was, is, err
 }
 
 // locked calls do while it holds the lock of a feed, which other processes respect, too. It is that of the directory

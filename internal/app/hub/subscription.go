@@ -31,9 +31,8 @@ const (
 )
 
 // subscription is a subscription as the hub sees it, the counterpart of the listener's
-// registration. It is a value without lock, clock or network. [subscription.on] returns the
-// value after an event, and what to do with its file. A subscription begins when its
-// callback is verified.
+// registration. It is a value without lock, clock or network. A [transition] changes it, and
+// [states.apply] its file. A subscription begins when its callback is verified.
 //
 //	verified      begins, or begins anew
 //	delivered     resets the count of errors
@@ -82,64 +81,40 @@ func (s subscription) text(v *values.Values) []byte {
 	return v.Text()
 }
 
-// The events of a subscription.
-type (
-	// verified means that the callback has confirmed the subscription. as is the new
-	// subscription, lease its duration.
-	verified struct {
-		as    subscription
-		lease time.Duration
-	}
-	// delivered means that the subscriber has accepted a notification.
-	delivered struct{ slow bool }
-	// failed means that it has not. after is its Retry-After, 0 for none.
-	failed struct {
-		text  string
-		after time.Duration
-		slow  bool
-	}
-	// struck means that all attempts of a series have failed.
-	struck struct{}
-	// unsubscribed means that the subscriber has ended the subscription.
-	unsubscribed struct{}
-)
+// transition changes a subscription at a time. It sets a subscription that has ended to zero.
+type transition func(s *subscription, now time.Time)
 
-// fileAction is the action on the file of a subscription after an event.
-type fileAction int
-
-const (
-	keep   fileAction = iota // keep the file
-	store                    // write the file
-	remove                   // remove the file
-)
-
-func (s subscription) on(event any, now time.Time) (subscription, fileAction) {
-	switch e := event.(type) {
-	case verified:
-		s = e.as
-		s.Since, s.Expires = now, now.Add(e.lease)
-		return s, store
-	case delivered:
-		if !s.hasFailed() && s.Slow == e.slow {
-			return s, keep
-		}
-		s.Errors, s.Error, s.Failed, s.After, s.Slow = 0, "", time.Time{}, time.Time{}, e.slow
-		return s, store
-	case failed:
-		s.Error, s.Failed, s.After, s.Slow = termsafe.Brief(e.text), now, time.Time{}, e.slow
-		if e.after > 0 {
-			// The file has whole seconds, so round up.
-			s.After = now.Add(min(e.after, mostAfter) + time.Second - 1).Truncate(time.Second)
-		}
-		return s, store
-	case struck:
-		s.Errors++
-		return s, store
-	case unsubscribed:
-		return s, remove
+// verified means that the callback has confirmed the subscription as, for the duration of a lease.
+func verified(as subscription, lease time.Duration) transition {
+	return func(s *subscription, now time.Time) {
+		*s = as
+		s.Since, s.Expires = now, now.Add(lease)
 	}
-	panic("no event of a subscription")
 }
+
+// delivered means that the subscriber has accepted a notification.
+func delivered(slow bool) transition {
+	return func(s *subscription, _ time.Time) {
+		s.Errors, s.Error, s.Failed, s.After, s.Slow = 0, "", time.Time{}, time.Time{}, slow
+	}
+}
+
+// failed means that it has not. after is its Retry-After, 0 for none.
+func failed(text string, after time.Duration, slow bool) transition {
+	return func(s *subscription, now time.Time) {
+		s.Error, s.Failed, s.After, s.Slow = termsafe.Brief(text), now, time.Time{}, slow
+		if after > 0 {
+			// The file has whole seconds, so round up.
+			s.After = now.Add(min(after, mostAfter) + time.Second - 1).Truncate(time.Second)
+		}
+	}
+}
+
+// struck means that all attempts of a series have failed.
+func struck(s *subscription, _ time.Time) { s.Errors++ }
+
+// unsubscribed means that the subscriber has ended the subscription.
+func unsubscribed(s *subscription, _ time.Time) { *s = subscription{} }
 
 // wants reports whether the subscriber is notified at now.
 func (s *subscription) wants(now time.Time) bool {

@@ -166,12 +166,12 @@ func (h *Hub) leave(s subscription, q websub.Request) {
 		h.log.add("refused", s.Feed, "%s, end of the subscription: %s", hostOf(s.Callback), reason(err, allowCallbacks))
 		return
 	}
-	was, _, do, err := h.states.apply(hashOf(s.Feed), s.key(), unsubscribed{}, h.now())
+	was, _, err := h.states.apply(hashOf(s.Feed), s.key(), unsubscribed, h.now())
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // there was no subscription
 	case err != nil:
 		h.report.Warn("%v", err)
-	case do == remove:
+	default:
 		h.counts.add(was.Caller, -1)
 		h.log.add("unsubscribed", s.Feed, "%s", hostOf(s.Callback))
 	}

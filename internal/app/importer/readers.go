@@ -89,10 +89,8 @@ func fromNewsboat(ctx context.Context, paths []string, s *cmdline.Streams) (*sou
 	dir := filepath.Dir(urls)
 	cache := first(filepath.Join(dir, "cache.db"), filepath.Join(data, "cache.db"))
 	if set, err := atomicfile.Read(filepath.Join(dir, "config"), maxList); err == nil {
-		c := importfmt.NewsboatConfig(string(set))
-		src.Notes, src.Rules = append(src.Notes, c.Notes...), c.Rules
-		if c.Cache != "" {
-			cache, _ = cmdline.ExpandHome(c.Cache) // without a home, opening it fails
+		if named := src.NewsboatConfig(string(set)); named != "" {
+			cache, _ = cmdline.ExpandHome(named) // without a home, opening it fails
 		}
 	}
 	if len(paths) > 1 {

@@ -493,17 +493,6 @@ func numeric(flags []cli.Flag, arg string) bool {
 	})
 }
 
-// NoArgs returns a [UsageError] if the command was given arguments.
-func NoArgs(c *cli.Context) error {
-	if c.Args().Present() {
-		return &UsageError{
-			Message: fmt.Sprintf("unexpected argument %s", c.Args().First()),
-			Hint:    "see " + c.Command.HelpName + " --help",
-		}
-	}
-	return nil
-}
-
 // NeedArgs returns a [UsageError] if there is no argument; what names the missing argument.
 func NeedArgs(c *cli.Context, what string) error {
 	if !c.Args().Present() {

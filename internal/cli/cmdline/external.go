@@ -60,9 +60,9 @@ func Program(name string) (string, error) {
 }
 
 // RunBeside runs another program of lektor under the name of this one, with args and in, writes to
-// the streams of s, and waits for it. If ctx ends, it sends SIGTERM, and kills it two seconds
-// later. If the program fails, the error has its exit status and no message, as the program has
-// printed one.
+// the streams of s, and waits for it. If ctx ends, it sends SIGTERM, and kills it ten seconds
+// later, when it has had time to remove its temporary files. If the program fails, the error has its
+// exit status and no message, as the program has printed one.
 func RunBeside(ctx context.Context, program string, args []string, in io.Reader, s *Streams) error {
 	path, err := Program(program)
 	if err != nil {
@@ -75,7 +75,7 @@ func RunBeside(ctx context.Context, program string, args []string, in io.Reader,
 		cmd.Stdout = out
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 2 * time.Second
+	cmd.WaitDelay = 10 * time.Second
 	err = cmd.Run()
 	switch exit, ok := errors.AsType[*exec.ExitError](err); {
 	case ctx.Err() != nil:

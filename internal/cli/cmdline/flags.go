@@ -2,6 +2,7 @@ package cmdline
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -17,7 +18,7 @@ type Flags struct {
 }
 
 // Run returns the action of a command: it makes the options and calls do with them. args names the
-// required arguments, "" for none.
+// required arguments, "" for none. A command whose usage names no arguments takes none.
 func Run[O any](do func(context.Context, O, *Streams) error, args string, options func(*Flags) O) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		if args != "" {
@@ -27,6 +28,10 @@ func Run[O any](do func(context.Context, O, *Streams) error, args string, option
 		}
 		f := &Flags{Context: c}
 		o := options(f)
+		if strings.TrimSpace(c.Command.ArgsUsage) == "" && c.Args().Present() {
+			f.Fail(&UsageError{Message: "unexpected argument " + c.Args().First(),
+				Hint: "see " + c.Command.HelpName + " --help"})
+		}
 		if f.err != nil {
 			return f.err
 		}

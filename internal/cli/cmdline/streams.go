@@ -163,7 +163,7 @@ type Reporter struct {
 	pace     time.Duration // time between two drawings of the bar
 
 	mu       sync.Mutex
-	bar      *bar
+	bar      *Progress
 	warnings int
 	errors   int
 	hinted   map[string]bool // hints that were printed
@@ -272,60 +272,4 @@ func (r *Reporter) closeBar() {
 		r.bar.clear()
 		r.bar = nil
 	}
-}
-
-// Progress shows the progress of long work on a terminal; elsewhere it does nothing. It is safe for
-// concurrent use. A nil *Progress does nothing.
-type Progress struct {
-	r   *Reporter
-	bar *bar
-}
-
-// Progress shows a bar of total steps after a description, or nothing if stderr is not a terminal
-// or another bar is shown. Call [Progress.Done] at the end; [Main] removes a bar that is left.
-func (r *Reporter) Progress(total int, description string) *Progress {
-	if total <= 0 {
-		return nil
-	}
-	return r.begin(total, description)
-}
-
-// Counter is [Reporter.Progress] for an unknown number of steps: it shows how many are done.
-func (r *Reporter) Counter(description string) *Progress { return r.begin(-1, description) }
-
-func (r *Reporter) begin(total int, description string) *Progress {
-	if !r.terminal {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.bar != nil {
-		return nil
-	}
-	r.bar = newBar(r.w, r.pace, total, description)
-	r.bar.draw()
-	return &Progress{r: r, bar: r.bar}
-}
-
-// do calls f if the bar is still shown.
-func (p *Progress) do(f func()) {
-	if p == nil {
-		return
-	}
-	p.r.mu.Lock()
-	defer p.r.mu.Unlock()
-	if p.r.bar == p.bar {
-		f()
-	}
-}
-
-// Add adds n finished steps.
-func (p *Progress) Add(n int) { p.do(func() { p.bar.add(n) }) }
-
-// Done removes the bar.
-func (p *Progress) Done() {
-	p.do(func() {
-		p.bar.clear()
-		p.r.bar = nil
-	})
 }

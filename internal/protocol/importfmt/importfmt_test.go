@@ -439,7 +439,7 @@ func FuzzNewsboat(f *testing.F) {
 				t.Errorf("got %q; want !strings.ContainsAny(feed.Title, \"\\n\\r\")", feed.Title)
 			}
 		}
-		NewsboatConfig(urls)
+		lib.NewsboatConfig(urls)
 	})
 }
 

@@ -156,13 +156,6 @@ func QueryName(name string) string {
 	return name
 }
 
-// Config is the part of newsboat's configuration that can be imported.
-type Config struct {
-	Cache string   // the file of its database, "" for the usual place; may begin with "~/"
-	Rules []Rule   // of its killfile, lines "ignore-article"
-	Notes []string // remarks on settings that are not imported
-}
-
 // Rule selects entries that the user never wants to see.
 type Rule struct {
 	Source string // as the user wrote it
@@ -173,8 +166,10 @@ type Rule struct {
 	Err   error  // why the query cannot be translated
 }
 
-// NewsboatConfig reads newsboat's file config.
-func NewsboatConfig(config string) (c Config) {
+// NewsboatConfig adds the rules of the killfile in newsboat's file config, lines "ignore-article", and
+// notes on settings that are not imported. It returns the file of newsboat's database, which may begin
+// with "~/", or "" for the usual place.
+func (l *Library) NewsboatConfig(config string) (cache string) {
 	keys := 0
 	for line := range strings.Lines(config) {
 		t := tokens(strings.TrimRight(line, "\r\n"))
@@ -183,25 +178,25 @@ func NewsboatConfig(config string) (c Config) {
 		}
 		switch t[0] {
 		case "cache-file":
-			c.Cache = t[1]
+			cache = t[1]
 		case "urls-source":
 			if t[1] != "local" {
-				c.Notes = append(c.Notes,
+				l.Notes = append(l.Notes,
 					"its feeds come from "+t[1]+" and cannot be read here: export them from there as OPML, and import this")
 			}
 		case "ignore-article":
-			c.Rules = append(c.Rules, ignored(oneLine(line), t[1:]))
+			l.Rules = append(l.Rules, ignored(oneLine(line), t[1:]))
 		case "bind-key", "bind", "macro":
 			keys++
 		case "include":
-			c.Notes = append(c.Notes, "include "+t[1]+": only the file config itself is read")
+			l.Notes = append(l.Notes, "include "+t[1]+": only the file config itself is read")
 		}
 	}
 	if keys > 0 {
-		c.Notes = append(c.Notes, humanize.Count(keys,
+		l.Notes = append(l.Notes, humanize.Count(keys,
 			"line")+" bind-key or macro not imported: set keys in etc/view/keys, see lektor-view-tui(1)")
 	}
-	return c
+	return cache
 }
 
 // ignored makes a rule of the words of ignore-article: "*" or the URL of a feed, and an

@@ -128,16 +128,11 @@ func (l *disk) Await(ctx context.Context) {
 	}
 }
 
-// titleOf returns the title of an entry.
-func titleOf(r *entrystore.Record) string {
-	return cells.Plain(termsafe.Brief(r.Title()))
-}
-
 func (l *disk) Titles(ctx context.Context, refs []lektordir.Ref) []string {
 	s := l.store()
 	rows := make([]string, len(refs))
 	_ = workers.ForEach(ctx, len(refs), func(i int) {
-		rows[i] = titleOf(s.Record(refs[i]))
+		rows[i] = cells.Plain(termsafe.Brief(s.Record(refs[i]).Title()))
 	})
 	return rows
 }

@@ -359,9 +359,7 @@ func (b *browser) toggling(flag byte) does {
 // setFlags sets and clears the flags in the word of the action, or asks for them.
 func (b *browser) setFlags(g part.Given) part.Effects {
 	if len(g.Words) == 0 {
-		return part.Effects{part.Ask{Label: "flags, as +Fa-S: ", Then: func(text string) part.Effects {
-			return part.Effects{part.Do{Call: keys.Call{Action: g.Action, Words: []string{text}}}}
-		}}}
+		return g.Ask(part.Ask{Label: "flags, as +Fa-S: "})
 	}
 	set, unset, err := parseFlags(g.Words[0])
 	if err != nil {

@@ -115,3 +115,17 @@ func TestLayoutRemembered(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 }
+
+// The style of a line ends with the line, also if the cursor has none.
+func TestCursorWithoutStyle(t *testing.T) {
+	d := newMemory(3)
+	close(d.gate)
+	k := newDesk(t, d, 80, 24)
+	k.await("Title 02")
+	k.o.Look = cells.ParseLook("look", []byte("color cursor-away none\n"))
+	k.o.Look.Use("default", false)
+	text := k.scene().Paint(k.o.Look, k.o.Name)
+	if begun, ended := strings.Count(text, "\x1b["), strings.Count(text, "\x1b[m"); ended == 0 || begun != 2*ended {
+		t.Errorf("%d styles begin or end, and %d end", begun, ended)
+	}
+}

@@ -132,7 +132,11 @@ func TestVoiceWaits(t *testing.T) {
 	}
 	k.press("y")
 	k.says(out, "done")
-	k.says(out, "saving 1 of 2\n2 new entries\n")
+	for _, want := range []string{"saving 1 of 2\n", "2 new entries\n"} { // the arrivals when no more have come
+		if got := k.says(out, want); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
 	close(release)
 	if got := k.says(out, "saved"); got != "saved\n" {
 		t.Errorf("%q", got)

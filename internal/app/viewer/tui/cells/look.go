@@ -211,8 +211,5 @@ func (l *Look) Paint(s Style, text string) string {
 	if l.Sgr[s] == "" || text == "" {
 		return text
 	}
-	return l.Begin(s) + text + "\x1b[m"
+	return "\x1b[" + l.Sgr[s] + "m" + text + "\x1b[m"
 }
-
-// Begin returns the control sequence that begins a style.
-func (l *Look) Begin(s Style) string { return "\x1b[" + l.Sgr[s] + "m" }

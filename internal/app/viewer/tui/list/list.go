@@ -148,17 +148,13 @@ func (l *List) Search(query string) part.Effects {
 
 // Save saves the search. It asks for a name if the action has none.
 func (l *List) Save(g part.Given) part.Effects {
-	save := func(name string) part.Effects {
-		return part.Effects{part.SaveQuery{Name: strings.TrimSpace(name),
-			Query: Spec{Of: l.Spec.Of, Query: l.Spec.Query}.text()}}
-	}
 	switch {
 	case l.Spec.Query == "":
 		return l.Say("no search to save: search first")
 	case len(g.Words) == 0:
-		return part.Effects{part.Ask{Label: "save as: ", Then: save}}
+		return g.Ask(part.Ask{Label: "save as: "})
 	}
-	return save(g.Words[0])
+	return part.Effects{part.SaveQuery{Name: strings.TrimSpace(g.Words[0]), Query: l.Spec.text()}}
 }
 
 // ToggleAll switches between all entries and unread ones only.

@@ -91,9 +91,7 @@ func (p *Page) OpenLink(g part.Given) part.Effects {
 	case total == 0:
 		return p.Say("the entry has no links")
 	case n == 0 && len(g.Words) == 0:
-		return part.Effects{part.Ask{Label: "link number: ", Then: func(text string) part.Effects {
-			return part.Effects{part.Do{Call: keys.Call{Action: "link", Words: []string{text}}}}
-		}, Ready: func(text string) bool { return complete(text, total) }}}
+		return g.Ask(part.Ask{Label: "link number: ", Ready: func(text string) bool { return complete(text, total) }})
 	case n == 0:
 		var err error
 		if n, err = strconv.Atoi(strings.TrimSpace(g.Words[0])); err != nil {

@@ -148,6 +148,12 @@ func (g Given) Word() string {
 	return g.Words[0]
 }
 
+// Ask lets the user type the word of the action, and then does the action with it.
+func (g Given) Ask(a Ask) Effects {
+	a.Then = func(text string) Effects { return Effects{Do{keys.Call{Action: g.Action, Words: []string{text}}}} }
+	return Effects{a}
+}
+
 // Say returns the effect that shows a message.
 func (e *Env) Say(format string, args ...any) Effects {
 	return Effects{Say{Text: e.Trf(format, args...)}}

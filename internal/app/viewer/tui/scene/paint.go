@@ -117,12 +117,9 @@ func (p *painter) node(n tree.NodeScene, here bool, width int) string {
 func (p *painter) cursorLine(here bool, in keys.Pane, s cells.Style, text string) string {
 	switch {
 	case here && p.Focus == in:
-		return p.look.Paint(cells.CursorHere, text)
-	case here && s != cells.PlainStyle:
-		// A style keeps what the one before has set and it does not mention.
-		return p.look.Begin(s) + p.look.Paint(cells.CursorAway, text)
-	case here:
-		return p.look.Paint(cells.CursorAway, text)
+		s = cells.CursorHere
+	case here: // its style keeps what s has set and it does not mention
+		text = p.look.Paint(cells.CursorAway, text)
 	}
 	return p.look.Paint(s, text)
 }

@@ -92,9 +92,8 @@ func (v *Voice) Speak(s *Scene, msg tea.Msg, after func(time.Duration, tea.Msg) 
 				v.line(s.Tr("reading…"))
 			}
 			v.change(&v.said.progress, s.Last.Progress)
-			if v.news.n > 0 {
-				v.line(s.Trf("%d new entries", v.news.n))
-				v.news.n = 0
+			if n := v.news.settled(); n > 0 {
+				v.line(s.Trf("%d new entries", n))
 			}
 			rest = false
 		}
@@ -262,8 +261,9 @@ func (v *Voice) page(p *PageScene, height int) {
 
 // news counts entries that arrive.
 type news struct {
-	last *tree.Snapshot
-	n    int
+	last   *tree.Snapshot
+	n      int
+	before int // n at the last call of settled
 }
 
 // count counts the arrivals in a snapshot. Entries that are there at the start are none.
@@ -281,6 +281,16 @@ func (n *news) count(s *tree.Snapshot) {
 		}
 	}
 	n.last = s
+}
+
+// settled returns the number of arrivals, and forgets them. It returns 0 if more have come since
+// the last call, so that a delivery is one line.
+func (n *news) settled() (count int) {
+	if n.n == n.before {
+		count, n.n = n.n, 0
+	}
+	n.before = n.n
+	return count
 }
 
 // echo is a prompt as it stands on the terminal.

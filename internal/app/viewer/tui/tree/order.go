@@ -106,10 +106,7 @@ func (s *Settings) OrderOf(of ID) Order {
 // hidden returns a function that reports whether a node is hidden because it has nothing unread.
 // The node of the cursor, and the folders above it, are never hidden.
 func (s *Settings) hidden(shown *Snapshot, cursor ID) func(n Node) bool {
-	above := cursor.In + "/"
-	if cursor.Kind == FolderNode {
-		above = cursor.Name + "/"
-	}
+	above := container(cursor).Name + "/"
 	return func(n Node) bool {
 		if n.Kind < FolderNode || n.Unread > 0 || shown.Uncounted || n.ID == cursor || n.Kind == FolderNode &&
 			strings.HasPrefix(above, n.Name+"/") {

@@ -110,11 +110,7 @@ func (t *Tree) Ref(r lektordir.Ref) lektordir.Ref {
 // Fold closes or opens the folder of the cursor, or the folder of the feed under it. It returns the folder; ok is
 // false if there is none.
 func (t *Tree) Fold() (of ID, ok bool) {
-	of = t.Current()
-	if of.Kind == FeedNode && of.In != "" {
-		of = ID{Kind: FolderNode, Name: of.In}
-	}
-	if of.Kind != FolderNode {
+	if of = container(t.Current()); of.Kind != FolderNode {
 		return of, false
 	}
 	t.Closed[of] = !t.Closed[of]
@@ -123,13 +119,8 @@ func (t *Tree) Fold() (of ID, ok bool) {
 
 // reveal opens a folder, or the folders that hide a feed.
 func (t *Tree) reveal(of ID) {
-	path := of.In
-	if of.Kind == FolderNode {
-		path = of.Name
-	}
-	parts := strings.Split(path, "/")
-	for i := range parts {
-		delete(t.Closed, ID{Kind: FolderNode, Name: strings.Join(parts[:i+1], "/")})
+	for ; of.Kind != AllNode; of = parent(of) {
+		delete(t.Closed, of)
 	}
 	t.arrange()
 }

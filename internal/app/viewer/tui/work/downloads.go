@@ -52,21 +52,6 @@ const maxDownloads = 2
 // downloadsSetting is the name of the setting with the directory to save below.
 const downloadsSetting = "downloads"
 
-// next returns the first download that may begin now, nil if there is none.
-func (ds *Downloads) next() *Download {
-	busy := map[string]bool{}
-	for _, d := range ds.List {
-		if d.State == Runs {
-			busy[hostOf(d.URL)] = true
-		}
-	}
-	i := slices.IndexFunc(ds.List, func(d *Download) bool { return d.State == Waits && !busy[hostOf(d.URL)] })
-	if i < 0 || len(busy) >= maxDownloads {
-		return nil
-	}
-	return ds.List[i]
-}
-
 // Incomplete returns the number of downloads that run or wait.
 func (ds *Downloads) Incomplete() (n int) {
 	for _, d := range ds.List {
@@ -112,8 +97,17 @@ func (ds *Downloads) Add(d part.Download, title string) part.Effects {
 
 // begin begins the downloads that may begin now.
 func (ds *Downloads) begin() (e part.Effects) {
-	for d := ds.next(); d != nil; d = ds.next() {
-		e = append(e, ds.start(d)...)
+	busy := map[string]bool{}
+	for _, d := range ds.List {
+		if d.State == Runs {
+			busy[hostOf(d.URL)] = true
+		}
+	}
+	for _, d := range ds.List {
+		if host := hostOf(d.URL); d.State == Waits && !busy[host] && len(busy) < maxDownloads {
+			busy[host] = true
+			e = append(e, ds.start(d)...)
+		}
 	}
 	return e
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 )
 
@@ -55,10 +54,8 @@ func (s *Fetching) All(part.Given) part.Effects { return s.begin(&fetch{args: []
 // Every sets the minutes between two fetches to the word of the action, or asks for them.
 func (s *Fetching) Every(g part.Given) part.Effects {
 	if len(g.Words) == 0 {
-		return part.Effects{part.Ask{Label: "fetch what is due every how many minutes (0: never): ",
-			Text: strconv.Itoa(int(s.every / time.Minute)), Then: func(text string) part.Effects {
-				return s.Every(part.Given{Call: keys.Call{Words: []string{text}}})
-			}}}
+		return g.Ask(part.Ask{Label: "fetch what is due every how many minutes (0: never): ",
+			Text: strconv.Itoa(int(s.every / time.Minute))})
 	}
 	minutes, err := strconv.Atoi(strings.TrimSpace(g.Words[0]))
 	if err != nil || minutes < 0 || minutes > maxEvery {

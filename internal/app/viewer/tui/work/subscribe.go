@@ -147,8 +147,14 @@ var feedSettings = []struct{ key, label string }{
 
 // EditFeed shows a menu of the settings of the chosen feed.
 func (w *Work) EditFeed(g part.Given) part.Effects {
-	return w.queue(func(lines []string) part.Effects { return w.settings(g.Feed, lines).show() }, "",
-		"set", "--raw", g.Feed)
+	f := &feedMenu{w, g.Feed, map[string][]string{}}
+	return w.queue(func(lines []string) part.Effects {
+		for _, line := range lines {
+			key, value, _ := strings.Cut(line, "\t")
+			f.values[key] = append(f.values[key], value)
+		}
+		return f.show()
+	}, "", "set", "--raw", g.Feed)
 }
 
 // feedMenu is the menu of the settings of a feed.
@@ -156,16 +162,6 @@ type feedMenu struct {
 	*Work
 	hash   string
 	values map[string][]string
-}
-
-// settings returns the settings of a feed from the lines that lektor-fetch set prints.
-func (w *Work) settings(hash string, lines []string) *feedMenu {
-	f := &feedMenu{w, hash, map[string][]string{}}
-	for _, line := range lines {
-		key, value, _ := strings.Cut(line, "\t")
-		f.values[key] = append(f.values[key], value)
-	}
-	return f
 }
 
 // several reports whether a setting can have several values.
