@@ -83,19 +83,32 @@ Y run-wait sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
 // meanwhile, the reader ends.
 func TestTUIChildBackground(t *testing.T) {
 	t.Parallel()
-	r := read(t, withKeys(t, readerDir(t, false), `X run sh -c 'echo $$ >"$HOME/child"; sleep 0.1; read l; echo "GOT $l"; read l; sleep 0.1'
+	r := read(t, withKeys(t, readerDir(t, false), `X run sh -c 'echo $$ >"$HOME/child"; read l; echo "GOT $l"; read l'
 Y run sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
 `), 80, 24, "")
 	r.see(t, `Gamma +3`)
-	r.Keys("l", "X")
-	r.child(t)
-	r.Keys("C-z")
-	r.Await("STOPPED 1")
-	r.Type("bg")
-	r.Keys("Enter")
-	r.Type("to the shell")
-	r.Keys("Enter")
-	r.Await("TYPED to the shell")
+	// background begins the command of a key, puts it into the background, and types a line to the shell.
+	stops := 0
+	background := func(key, line string, end bool) {
+		t.Helper()
+		r.Keys(key)
+		pid := r.child(t)
+		r.Keys("C-z")
+		stops++
+		r.Await("STOPPED " + strconv.Itoa(stops))
+		r.Type("bg")
+		r.Keys("Enter")
+		if end {
+			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Type(line)
+		r.Keys("Enter")
+		r.Await("TYPED " + line)
+	}
+	r.Keys("l")
+	background("X", "to the shell", false)
 	r.Keys("Enter") // fg
 	r.Type("to the command")
 	r.Keys("Enter")
@@ -103,33 +116,11 @@ Y run sh -c 'echo $$ >"$HOME/child"; exec sleep 1000'
 	r.Keys("Enter")
 	r.see(t, `>N .*three 2`)
 
-	r.Keys("Y")
-	pid := r.child(t)
-	r.Keys("C-z")
-	r.Await("STOPPED 2")
-	r.Type("bg")
-	r.Keys("Enter")
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	r.Type("again")
-	r.Keys("Enter")
-	r.Await("TYPED again")
+	background("Y", "again", true)
 	r.Keys("Enter") // fg
 	r.see(t, `>N .*three 2`)
 
-	r.Keys("Y")
-	pid = r.child(t)
-	r.Keys("C-z")
-	r.Await("STOPPED 3")
-	r.Type("bg")
-	r.Keys("Enter")
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	r.Type("last")
-	r.Keys("Enter")
-	r.Await("TYPED last")
+	background("Y", "last", true)
 	server, err := strconv.Atoi(r.Tell("#{pid}"))
 	if err != nil {
 		t.Fatal(err)

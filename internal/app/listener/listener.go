@@ -315,9 +315,8 @@ func (l *Listener) scan() error {
 	there := make(map[string]bool, len(hashes))
 	for _, h := range hashes {
 		there[h] = true
-		known := l.stamps[h]
-		if l.rule.Begin(unix.AT_FDCWD, known, push.Paths(l.dir, h)...).Needed(known) {
-			l.load(h)
+		if look := l.look(h); look.Needed(l.stamps[h]) {
+			l.load(h, look)
 		}
 	}
 	l.mu.Lock()
@@ -343,9 +342,13 @@ func (l *Listener) scan() error {
 	return nil
 }
 
+// look begins a reading of a feed.
+func (l *Listener) look(hash string) *stamp.Reading {
+	return l.rule.Begin(unix.AT_FDCWD, l.stamps[hash], push.Paths(l.dir, hash)...)
+}
+
 // load reads a feed again.
-func (l *Listener) load(hash string) {
-	reading := l.rule.Begin(unix.AT_FDCWD, nil, push.Paths(l.dir, hash)...)
+func (l *Listener) load(hash string, reading *stamp.Reading) {
 	e := read{url: subscriptions.PublicURL(l.dir, hash)}
 	offered, list, bad := readOffers(l.dir, hash, e.url)
 	if e.offers = list; bad != nil {

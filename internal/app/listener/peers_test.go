@@ -200,7 +200,7 @@ func TestFeedFoundChangedWithoutANotification(t *testing.T) {
 		if err := push.RecordMissed(w.dir, a, w.clock.Now()); err != nil {
 			t.Fatal(err)
 		}
-		w.l.load(a)
+		w.l.load(a, w.l.look(a))
 		w.step()
 	}
 	missed()

@@ -92,25 +92,22 @@ func Open(path string, o Options) (*Log, []byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		inPlace := true
 		if o.Lock {
-			inPlace, err = l.lock()
+			err = l.lock()
 		}
 		var data []byte
-		if err == nil && inPlace {
+		if err == nil {
 			data, err = atomicfile.ReadRaw(path, o.max())
 		}
-		// It may have been removed since it was opened.
-		if gone := err == nil && !inPlace || errors.Is(err, fs.ErrNotExist); gone || err != nil {
-			l.Close()
-			if !gone {
-				return nil, nil, err
-			}
-			continue
+		if err == nil {
+			n := end(data, o.Valid)
+			l.size, l.torn = int64(n), n < len(data)
+			return l, data[:n], nil
 		}
-		n := end(data, o.Valid)
-		l.size, l.torn = int64(n), n < len(data)
-		return l, data[:n], nil
+		l.Close()
+		if !errors.Is(err, fs.ErrNotExist) { // else it was removed since it was opened
+			return nil, nil, err
+		}
 	}
 }
 
@@ -155,13 +152,17 @@ func open(path string, o Options) (*Log, error) {
 	return &Log{f: f, created: created}, nil
 }
 
-// lock locks the file, and reports whether it is still in place.
-func (l *Log) lock() (inPlace bool, err error) {
+// lock locks the file. The error is [fs.ErrNotExist] if it is no longer in place.
+func (l *Log) lock() error {
 	if err := atomicfile.Hold(l.f, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return false, fmt.Errorf("%s: %w", l.f.Name(), ErrLocked)
+		return fmt.Errorf("%s: %w", l.f.Name(), ErrLocked)
 	}
 	l.locked = true
-	return atomicfile.Optional(atomicfile.InPlace(l.f))
+	inPlace, err := atomicfile.InPlace(l.f)
+	if err == nil && !inPlace {
+		err = fs.ErrNotExist
+	}
+	return err
 }
 
 // Size returns the size of the valid part, in bytes, with all appended lines.

@@ -269,12 +269,13 @@ func (l *disk) Fetcher(ctx context.Context, in string, args []string, line func(
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	// Lines have no limit, since titles are from feeds. The last one ends with the output.
-	for lines, more := bufio.NewReader(out), error(nil); more == nil; {
-		var text string
-		if text, more = lines.ReadString('\n'); text != "" {
-			line(strings.TrimSuffix(text, "\n"))
+	lines := bufio.NewReader(out)
+	for { // lines have no limit, since titles are from feeds
+		text, err := lines.ReadString('\n')
+		if err != nil && text == "" {
+			break
 		}
+		line(strings.TrimSuffix(text, "\n"))
 	}
 	err = cmd.Wait()
 	var all []string

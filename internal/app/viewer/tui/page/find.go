@@ -66,8 +66,9 @@ func matchesIn(n int, line, text string) (found []Match) {
 // on, -1 if it is in another line.
 func (p *Page) Matches(line int) (matches []Match, at int) {
 	all := p.find.matches
-	from, _ := slices.BinarySearchFunc(all, line, func(m Match, line int) int { return m.Line - line })
-	to, _ := slices.BinarySearchFunc(all, line+1, func(m Match, line int) int { return m.Line - line })
+	byLine := func(m Match, line int) int { return m.Line - line }
+	from, _ := slices.BinarySearchFunc(all, line, byLine)
+	to, _ := slices.BinarySearchFunc(all, line+1, byLine)
 	if at = p.find.at - from; at < 0 || at >= to-from {
 		at = -1
 	}
