@@ -118,10 +118,11 @@ func (c *Child) reap() error {
 		case err != nil:
 			return os.NewSyscallError("wait4", err)
 		case status.Stopped():
+			var alone error                                  // no shell could resume the reader
 			if c.SysProcAttr == nil || !c.Terminal.owned() { // after bg and fg, only the command does not have it
-				_ = stop() // without a shell, the command goes on at once
+				alone = stop() // without a shell, the command goes on at once
 			}
-			if c.SysProcAttr != nil && c.Terminal.owned() { // after bg, the shell has it
+			if c.SysProcAttr != nil && (alone != nil || c.Terminal.owned()) { // after bg, the shell has it
 				c.Terminal.foreground(c.pid)
 			}
 			c.signal(syscall.SIGCONT)
