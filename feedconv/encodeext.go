@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
-	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // maxRootNamespaces is the maximum number of extension namespaces that are declared at the root;
@@ -120,7 +120,7 @@ func (x *xmlWriter) extensions(list []Extension, place vocab.Place) {
 			x.fail(fmt.Errorf("the extension %q of a feed or an entry has no namespace", e.Name))
 		case known && (ns == vocab.XML || ns == vocab.RDF || x.atom && ns.Family() == vocab.Atom || !x.atom &&
 			ns.Family() == vocab.RSS),
-			known && vocab.HasField(ns, markup.ASCIILower(e.Name), place, x.atom):
+			known && vocab.HasField(ns, strings.ToLower(e.Name), place, x.atom):
 		default:
 			x.indent()
 			x.extension(e, "")

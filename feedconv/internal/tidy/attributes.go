@@ -81,7 +81,7 @@ func (t *tidier) attribute(f *frame, a scan.Attr) {
 	if ns != vocab.None && ns != f.class.ns && !t.names.native(ns, -1) {
 		return
 	}
-	name := markup.ASCIILower(t.ext.name(local))
+	name := strings.ToLower(t.ext.name(local))
 	value := t.attrValue(a.Val)
 	if isURLAttr(name) {
 		value = t.resolved(f.base, value)

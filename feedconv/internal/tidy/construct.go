@@ -32,8 +32,7 @@ type construct struct {
 	base  *url.URL
 	inner []innerElement // open child elements that are closed, too
 	xml   bool           // XML, but not XHTML: elements keep their namespaces
-	bases []innerBase
-	div   wrapper
+	first int            // the end in buf of the first tag
 
 	// White space at the ends that is in a CDATA section is not trimmed.
 	beginsCDATA bool
@@ -45,31 +44,8 @@ type innerElement struct {
 	name int32
 	ns   vocab.NS // in XML; until it is read, that of the element around
 	undo int      // len(names.undo) before its declarations
+	base *url.URL // until it is read, that of the element around
 }
-
-// innerBase is an xml:base on an element inside a text construct, which is valid until the element
-// ends.
-type innerBase struct {
-	name int32
-	open int // elements of that name in it, itself included
-	base *url.URL
-}
-
-// wrapper is the <div> around the text of XHTML.
-type wrapper struct {
-	state    wrapState
-	open     int // <div> elements that are open, in it, too
-	from, to int // offsets of its content in the text
-}
-
-type wrapState uint8
-
-const (
-	wrapNone  wrapState = iota // nothing yet
-	wrapOpen                   // inside of the first <div>
-	wrapDone                   // behind it
-	wrapOther                  // something else is at the top
-)
 
 // begin begins a text construct.
 func (x *construct) begin(base *url.URL) {
@@ -132,20 +108,17 @@ func (x *construct) add(text []byte) {
 		x.buf = append(x.buf, text...)
 		return
 	}
-	if x.div.state == wrapDone && !markup.Blank(text) {
-		x.div.state = wrapOther
-	}
-	x.buf = appendEscaped(x.buf, text, &textEscapes)
+	x.buf = appendEscaped(x.buf, text)
 }
 
 // textEscapes are the escapes of characters in the text of HTML.
 var textEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;"}
 
 // appendEscaped escapes characters.
-func appendEscaped[S string | []byte](dst []byte, s S, escapes *[256]string) []byte {
+func appendEscaped(dst, s []byte) []byte {
 	start := 0
-	for i := range len(s) {
-		if escape := escapes[s[i]]; escape != "" {
+	for i, c := range s {
+		if escape := textEscapes[c]; escape != "" {
 			dst = append(dst, s[start:i]...)
 			dst = append(dst, escape...)
 			start = i + 1
@@ -160,15 +133,12 @@ func (x *construct) becomeMarkup() {
 		return
 	}
 	x.state = textMarkup
-	if !markup.Blank(x.buf) {
-		x.div.state = wrapOther
-	}
 	if bytes.ContainsAny(x.buf, "&<>") {
-		x.buf = appendEscaped(make([]byte, 0, len(x.buf)+len(x.buf)/8), x.buf, &textEscapes)
+		x.buf = appendEscaped(make([]byte, 0, len(x.buf)+len(x.buf)/8), x.buf)
 	}
 }
 
-// innerTag reads a start tag inside a text construct, which becomes markup, and the namespace of e.
+// innerTag reads a start tag inside a text construct, which becomes markup, and the namespace and base of e.
 func (t *tidier) innerTag(name []byte, id int32, self bool, e *innerElement) {
 	x := &t.txt
 	r := t.stack.top().class.role
@@ -180,7 +150,6 @@ func (t *tidier) innerTag(name []byte, id int32, self bool, e *innerElement) {
 		x.xml = r == roleAtomText && !strings.Contains(t.doc.inlineType(t.stack.top().node.Attr("type")), "xhtml")
 	}
 	local := name[bytes.IndexByte(name, ':')+1:]
-	wraps := x.div.startTag(isDiv(local) && !self)
 	x.buf = append(x.buf, '<')
 	x.buf = append(x.buf, local...)
 	if x.xml {
@@ -190,14 +159,10 @@ func (t *tidier) innerTag(name []byte, id int32, self bool, e *innerElement) {
 			t.bind("xmlns", e.ns)
 		}
 	}
-	if n := len(x.bases); n > 0 && !self && x.bases[n-1].name == id {
-		x.bases[n-1].open++
+	if len(x.inner) < MaxDepth {
+		e.base = t.baseOf(e.base)
 	}
-	bases := len(x.bases)
-	if base := t.baseOf(x.innermost()); base != x.innermost() && bases < MaxDepth {
-		x.bases = append(x.bases, innerBase{id, 1, base})
-	}
-	t.innerAttrs()
+	t.innerAttrs(e.base)
 	switch {
 	case !self:
 		x.buf = append(x.buf, '>')
@@ -209,11 +174,10 @@ func (t *tidier) innerTag(name []byte, id int32, self bool, e *innerElement) {
 		x.buf = append(x.buf, '>')
 	}
 	if self {
-		x.bases = x.bases[:bases]
 		t.names.unwind(e.undo)
 	}
-	if wraps {
-		x.div.from = len(x.buf)
+	if x.first == 0 {
+		x.first = len(x.buf)
 	}
 }
 
@@ -227,51 +191,27 @@ func (t *tidier) bind(attr string, ns vocab.NS) {
 	t.txt.buf = append(t.txt.buf, ` `+attr+`="`+uri+`"`...)
 }
 
-func isDiv(name []byte) bool { return len(name) == 3 && strings.EqualFold(string(name), "div") }
-
-// startTag counts a start tag, and reports whether it is that of the <div> around the text.
-func (w *wrapper) startTag(div bool) (wraps bool) {
-	wraps = w.state == wrapNone && div
-	switch {
-	case wraps:
-		w.state = wrapOpen
-	case w.state == wrapNone, w.state == wrapDone:
-		w.state = wrapOther
-	}
-	if div {
-		w.open++
-	}
-	return wraps
-}
-
-// endDiv counts the end tag of a <div> at a place in the text.
-func (w *wrapper) endDiv(at int) {
-	if w.open--; w.open == 0 && w.state == wrapOpen {
-		w.state, w.to = wrapDone, at
-	}
-}
-
 // unwrap returns the text of XHTML without the <div> around it.
 func (x *construct) unwrap(s []byte) []byte {
-	switch x.div.state {
-	case wrapOpen:
-		return s[x.div.from:]
-	case wrapDone:
-		return s[x.div.from:x.div.to]
+	tag := bytes.TrimSpace(s[:x.first])
+	inside, ends := bytes.CutSuffix(bytes.TrimSpace(s[x.first:]), []byte("</div>"))
+	if !ends || !bytes.HasPrefix(tag, []byte("<div ")) && !bytes.HasPrefix(tag, []byte("<div>")) {
+		return s
 	}
-	return s
-}
-
-// innermost returns the base URL at the current position of the text construct.
-func (x *construct) innermost() *url.URL {
-	if n := len(x.bases); n > 0 {
-		return x.bases[n-1].base
+	open := 1
+	for part := range bytes.SplitAfterSeq(inside, []byte("</div>")) {
+		open += bytes.Count(part, []byte("<div ")) + bytes.Count(part, []byte("<div>"))
+		if bytes.HasSuffix(part, []byte("</div>")) {
+			if open--; open == 0 {
+				return s
+			}
+		}
 	}
-	return x.base
+	return inside
 }
 
 // innerAttrs writes the attributes of a tag in a text construct.
-func (t *tidier) innerAttrs() {
+func (t *tidier) innerAttrs(base *url.URL) {
 	x := &t.txt
 	tag := len(x.buf)
 	for _, a := range t.Attrs {
@@ -280,7 +220,7 @@ func (t *tidier) innerAttrs() {
 			continue
 		}
 		if j := bytes.IndexByte(key, ':'); j >= 0 {
-			prefix := markup.ASCIILower(string(key[:j]))
+			prefix := strings.ToLower(string(key[:j]))
 			if prefix == "xmlns" || prefix == "xml" && string(key[j+1:]) != "lang" {
 				continue
 			}
@@ -297,8 +237,8 @@ func (t *tidier) innerAttrs() {
 			continue
 		}
 		val := t.Entities.DecodeAttr(a.Val)
-		if len(x.bases) > 0 && markup.IsURLAttr(markup.ASCIILower(string(key))) {
-			if abs, changed := markup.ResolveAttr(x.innermost(), markup.ASCIILower(string(key)),
+		if base != x.base && markup.IsURLAttr(strings.ToLower(string(key))) {
+			if abs, changed := markup.ResolveAttr(base, strings.ToLower(string(key)),
 				html.EscapeString(string(val))); changed && t.grow > 0 {
 				t.grow -= max(len(abs)-len(val), 0)
 				val = []byte(abs)
@@ -324,14 +264,6 @@ func (t *tidier) innerEnd(id int32) {
 	local := t.names.infos[id].local
 	if id == otherName || !x.xml && isVoid([]byte(local)) {
 		return
-	}
-	if n := len(x.bases); n > 0 && x.bases[n-1].name == id {
-		if x.bases[n-1].open--; x.bases[n-1].open == 0 {
-			x.bases = x.bases[:n-1]
-		}
-	}
-	if isDiv([]byte(local)) {
-		x.div.endDiv(len(x.buf))
 	}
 	x.buf = append(x.buf, '<', '/')
 	x.buf = append(x.buf, local...)

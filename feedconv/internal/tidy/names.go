@@ -91,7 +91,7 @@ func (n *names) intern(name []byte) int32 {
 		return otherName
 	}
 	raw := string(name)
-	lower := markup.ASCIILower(raw)
+	lower := strings.ToLower(raw)
 	if id, ok := n.byName[lower]; ok {
 		n.byName[raw] = id
 		return id
@@ -103,7 +103,7 @@ func (n *names) intern(name []byte) int32 {
 	}
 	info.prefix = n.prefixID(prefix)
 	info.local = cleanName(info.local)
-	info.lower = markup.ASCIILower(info.local)
+	info.lower = strings.ToLower(info.local)
 	n.infos = append(n.infos, info)
 	id := int32(len(n.infos) - 1)
 	n.byName[raw] = id
@@ -129,7 +129,7 @@ func cleanName(s string) string {
 // prefixID returns the number of a prefix. A well-known prefix that is never declared has its usual
 // namespace.
 func (n *names) prefixID(prefix string) int32 {
-	prefix = markup.ASCIILower(prefix)
+	prefix = strings.ToLower(prefix)
 	if id, ok := n.prefixes[prefix]; ok {
 		return id
 	}

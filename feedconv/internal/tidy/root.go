@@ -31,47 +31,21 @@ func (p *prolog) find() (tag scan.Token, root string, err error) {
 	if markup.Blank(p.Src) {
 		return tag, "", &NotFeed{What: "an empty document"}
 	}
-	for p.Pos < len(p.Src) {
-		n := bytes.IndexByte(p.Src[p.Pos:], '<')
-		if n < 0 {
-			break
-		}
-		p.junk = p.junk || !markup.Blank(p.Src[p.Pos:p.Pos+n])
-		i := p.Pos + n
-		if i+1 >= len(p.Src) {
-			break
-		}
-		switch p.Src[i+1] {
-		case '!', '?':
-			p.declaration(i)
-		case '/':
-			p.Pos = i + 2
-		default:
-			switch tag = p.StartTag(i); tag.Kind {
-			case scan.Text:
-				p.junk = true
-			case scan.Open:
-				if root, err = p.element(tag); root != "" || err != nil {
-					return tag, root, err
-				}
+	for {
+		switch tag = p.Next(nil); tag.Kind {
+		case scan.End:
+			return tag, "", p.notFeed()
+		case scan.Text, scan.Close:
+			p.junk = p.junk || !markup.Blank(tag.Data)
+		case scan.Doctype:
+			kind, ok := bytes.CutPrefix(bytes.ToLower(tag.Data[9:min(len(tag.Data), 64)]), []byte(" html"))
+			p.doctype = p.doctype || ok && len(kind) > 0 && !scan.IsNameByte(kind[0])
+		case scan.Open:
+			if root, err = p.element(tag); root != "" || err != nil {
+				return tag, root, err
 			}
 		}
 	}
-	return tag, "", p.notFeed()
-}
-
-// declaration reads what begins with <! or <? at i.
-func (p *prolog) declaration(i int) {
-	rest := p.Src[i:]
-	if !scan.IsDoctype(rest) {
-		p.Declaration(i, nil)
-		return
-	}
-	if kind, ok := bytes.CutPrefix(bytes.ToLower(rest[9:min(len(rest), 64)]), []byte(" html")); ok && len(kind) > 0 &&
-		!scan.IsNameByte(kind[0]) {
-		p.doctype = true
-	}
-	p.Doctype(i)
 }
 
 // element reads a start tag, and returns its name if it is the root. In an HTML page, an element is

@@ -175,10 +175,10 @@ func (t *tidier) startTag(id int32, tk scan.Token) {
 	gap := t.defects.at(tk.At)
 	if t.txt.state != textNone {
 		if t.stack.top().gap == closed || !t.leavesText(id, info) {
-			inner := innerElement{id, vocab.Atom10, len(t.names.undo)}
+			inner := innerElement{id, vocab.Atom10, len(t.names.undo), t.txt.base}
 			e := &inner
 			if n := len(t.txt.inner); n > 0 {
-				e.ns = t.txt.inner[n-1].ns
+				e.ns, e.base = t.txt.inner[n-1].ns, t.txt.inner[n-1].base
 			}
 			if !tk.Self && gap == closed {
 				t.txt.inner = append(t.txt.inner, inner)

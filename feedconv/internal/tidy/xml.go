@@ -1,68 +1,55 @@
 package tidy
 
 import (
+	"bytes"
 	"io"
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // XML returns the elements that gofeed maps as one clean XML document in UTF-8. The n-th entry is that
-// of d.Entries. It is written while it is read. Text is in CDATA sections, since gofeed decodes other
-// text by rules that depend on the element.
-func (d *Document) XML() io.Reader { return &xmlReader{doc: d, atom: d.Root == "feed", next: -1} }
-
-// xmlReader writes the document as it is read.
-type xmlReader struct {
-	doc  *Document
-	atom bool
-	next int    // the entry that is written next, or -1 for the head
-	out  []byte // the piece that was written last
-	rest []byte // the unread part of out
-}
-
-func (r *xmlReader) Read(p []byte) (int, error) {
-	if len(r.rest) == 0 {
-		if r.next > len(r.doc.Entries) {
-			return 0, io.EOF
-		}
-		r.out = r.out[:0]
-		r.piece(r.next)
-		r.next++
-		r.rest = r.out
+// of d.Entries. Text is in CDATA sections, since gofeed decodes other text by rules that depend on the
+// element.
+func (d *Document) XML() io.Reader {
+	var w xmlWriter
+	entry, mapped, end := "item", ofRSS, "</rss>"
+	if d.Root == "feed" {
+		entry, mapped, end = "entry", ofAtom, "</feed>"
+		w.write("<feed")
+		w.attr("xmlns", vocab.Atom10.URI())
+		w.attr("xml:lang", d.Feed.AttrNS(vocab.XML, "lang"))
+		w.write(">")
+	} else {
+		w.write("<rss")
+		w.attr("version", d.Version)
+		w.write("><channel>")
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
-}
-
-// piece writes the head, an entry or the end.
-func (r *xmlReader) piece(number int) {
-	entry, mapped := "item", ofRSS
-	if r.atom {
-		entry, mapped = "entry", ofAtom
+	for _, c := range d.Feed.Children {
+		w.element(c)
 	}
-	switch {
-	case number < 0:
-		r.head()
-	case number < len(r.doc.Entries):
-		r.write("<", entry, ">")
-		for _, c := range r.doc.Entries[number].Children {
+	for _, n := range d.Entries {
+		w.write("<", entry, ">")
+		for _, c := range n.Children {
 			if among(c.Name, mapped) {
-				r.element(c)
+				w.element(c)
 			}
 		}
-		r.write("</", entry, ">")
-	case r.atom:
-		r.write("</feed>")
-	default:
-		r.write("</channel>")
-		if r.doc.Image != nil {
-			r.element(r.doc.Image)
-		}
-		r.write("</rss>")
+		w.write("</", entry, ">")
 	}
+	if d.Root != "feed" {
+		w.write("</channel>")
+		if d.Image != nil {
+			w.element(d.Image)
+		}
+	}
+	w.write(end)
+	return bytes.NewReader(w)
 }
+
+// xmlWriter is the text that has been written.
+type xmlWriter []byte
 
 // The elements of entries that gofeed maps. Dates and contents it reads slowly, and most elements of Atom
 // may stand in RSS, too.
@@ -71,42 +58,23 @@ const (
 	ofRSS  = "title link comments guid source category enclosure url image"
 )
 
-// head writes the part of the document before the entries.
-func (r *xmlReader) head() {
-	if r.atom {
-		r.write("<feed")
-		r.attr("xmlns", vocab.Atom10.URI())
-		r.attr("xml:lang", r.doc.Feed.AttrNS(vocab.XML, "lang"))
-	} else {
-		r.write("<rss")
-		r.attr("version", r.doc.Version)
-	}
-	r.write(">")
-	if !r.atom {
-		r.write("<channel>")
-	}
-	for _, c := range r.doc.Feed.Children {
-		r.element(c)
-	}
-}
-
 // element writes a native element with its content.
-func (r *xmlReader) element(n *Node) {
+func (w *xmlWriter) element(n *Node) {
 	if n.Foreign || n.NS != vocab.None {
 		return
 	}
-	r.write("<", n.Name)
+	w.write("<", n.Name)
 	for _, a := range n.Attrs {
-		r.attr(attrName(a.Name), a.Value)
+		w.attr(attrName(a.Name), a.Value)
 	}
-	r.write(">")
+	w.write(">")
 	if n.Text != "" {
-		r.write("<![CDATA[", strings.ReplaceAll(n.Text, "]]>", "]]]]><![CDATA[>"), "]]>")
+		w.write("<![CDATA[", strings.ReplaceAll(n.Text, "]]>", "]]]]><![CDATA[>"), "]]>")
 	}
 	for _, c := range n.Children {
-		r.element(c)
+		w.element(c)
 	}
-	r.write("</", n.Name, ">")
+	w.write("</", n.Name, ">")
 }
 
 // attrName returns the name of an attribute as gofeed looks for it.
@@ -121,21 +89,14 @@ func attrName(name string) string {
 }
 
 // attr writes an attribute that has a value.
-func (r *xmlReader) attr(name, value string) {
-	if value == "" {
-		return
+func (w *xmlWriter) attr(name, value string) {
+	if value != "" {
+		w.write(" ", name, `="`, xmltext.Attr(value), `"`)
 	}
-	r.write(" ", name, `="`)
-	r.out = appendEscaped(r.out, value, &xmlEscapes)
-	r.write(`"`)
 }
 
-func (r *xmlReader) write(list ...string) {
+func (w *xmlWriter) write(list ...string) {
 	for _, s := range list {
-		r.out = append(r.out, s...)
+		*w = append(*w, s...)
 	}
 }
-
-// xmlEscapes are the escapes of characters in the text of XML, and in its attributes.
-var xmlEscapes = [256]string{'&': "&amp;", '<': "&lt;", '>': "&gt;", '"': "&#34;", '\n': "&#10;", '\r': "&#13;",
-	'\t': "&#9;"}

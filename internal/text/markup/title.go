@@ -50,7 +50,7 @@ func untagged(s string) string {
 	ends := map[int]int{}                      // of a start tag, both by their index in tags
 	open := map[string][]int{}
 	for i, t := range tags {
-		name := ASCIILower(s[t[4]:t[5]])
+		name := strings.ToLower(s[t[4]:t[5]])
 		names[i] = name
 		switch list := open[name]; {
 		case name == "br":

@@ -214,7 +214,7 @@ func (r *resolver) tag(i int) int {
 	}
 	switch len(r.name) {
 	case 5, 6, 8: // the contents of these are no HTML
-		switch lower := ASCIILower(r.name); lower {
+		switch lower := strings.ToLower(r.name); lower {
 		case "script", "style", "textarea":
 			end := IndexFold(s[i:], "</"+lower)
 			if end < 0 {
@@ -269,7 +269,7 @@ func (r *resolver) attributes(i int) int {
 // value resolves the value of an attribute at s[from:to], and adds quote around it if it is not
 // quoted.
 func (r *resolver) value(name string, from, to int, quote string) {
-	lower := ASCIILower(name)
+	lower := strings.ToLower(name)
 	if !IsURLAttr(lower) || *r.budget <= 0 {
 		return
 	}
@@ -329,22 +329,6 @@ var candidate = sync.OnceValue(func() *regexp.Regexp {
 
 var attrEscaper = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "'", "&#39;", "<", "&lt;", ">", "&gt;")
 
-// ASCIILower lowers ASCII letters. A string without upper-case ASCII letters is returned unchanged.
-func ASCIILower(s string) string {
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c >= 'A' && c <= 'Z' {
-			b := []byte(s)
-			for ; i < len(b); i++ {
-				if c := b[i]; c >= 'A' && c <= 'Z' {
-					b[i] = c + 'a' - 'A'
-				}
-			}
-			return string(b)
-		}
-	}
-	return s
-}
-
 // IndexFold is Index, ignoring case. sep must start with '<' and be in lower case.
 func IndexFold[T string | []byte](s T, sep string) int {
 	for i := 0; ; {
@@ -378,7 +362,7 @@ func isLinkScheme(scheme string) bool {
 // relative reference is kept.
 func Link(s string) string {
 	if s = CleanLine(s); HasScheme(s) {
-		if scheme, _, _ := strings.Cut(s, ":"); !isLinkScheme(ASCIILower(scheme)) {
+		if scheme, _, _ := strings.Cut(s, ":"); !isLinkScheme(strings.ToLower(scheme)) {
 			return ""
 		}
 	}

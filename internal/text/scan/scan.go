@@ -3,6 +3,7 @@ package scan
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/text/markup"
@@ -49,14 +50,15 @@ type Kind uint8
 
 // The kinds of tokens.
 const (
-	None  Kind = iota // markup without content
-	End               // end of the document
-	Text              // with references in it
-	CDATA             // text as it is
-	Open              // a start tag; its attributes are [Scanner.Attrs]
-	Close             // an end tag
-	Cut               // an end tag that the end of the document cuts off
-	Aside             // a comment or a processing instruction, as written
+	None    Kind = iota // markup without content
+	End                 // end of the document
+	Text                // with references in it
+	CDATA               // text as it is
+	Open                // a start tag; its attributes are [Scanner.Attrs]
+	Close               // an end tag
+	Cut                 // an end tag that the end of the document cuts off
+	Aside               // a comment or a processing instruction, as written
+	Doctype             // a document type declaration, as written, whose internal entities are in [Scanner.Entities]
 )
 
 // Token is a piece of a document.
@@ -89,9 +91,9 @@ func (s *Scanner) Next(inside []byte) Token {
 		case '/':
 			tk = s.endTag(i)
 		case '!', '?':
-			tk = s.Declaration(i, inside)
+			tk = s.declaration(i, inside)
 		default:
-			tk = s.StartTag(i)
+			tk = s.startTag(i)
 			if tk.Kind == Text {
 				s.report(StrayText, i, nil)
 			}
@@ -129,11 +131,11 @@ func endOfName(src []byte, j int) int {
 	return j
 }
 
-// StartTag reads the start tag at i. If there is no plausible tag, the token is Text, up to the
+// startTag reads the start tag at i. If there is no plausible tag, the token is Text, up to the
 // next place where a tag may begin. If the end of the document cuts the tag off, the token is None,
 // and the scanner is at the end. Scanning takes linear time even in malformed documents: a tag that
 // meets another tag is text up to there, and unclosed quotes are remembered.
-func (s *Scanner) StartTag(i int) Token {
+func (s *Scanner) startTag(i int) Token {
 	s.Attrs = s.Attrs[:0]
 	end := i + 1
 	if end < len(s.Src) && IsNameStart(s.Src[end]) {
@@ -201,7 +203,7 @@ func (s *Scanner) attributes(name []byte, j int) (next int, self bool, kind Kind
 		if a, j, ok = s.attribute(j); !ok {
 			return len(src), false, None
 		}
-		if count++; count <= MaxAttrs && !s.has(a.Key) {
+		if count++; count <= MaxAttrs && !slices.ContainsFunc(s.Attrs, func(b Attr) bool { return bytes.Equal(a.Key, b.Key) }) {
 			s.Attrs = append(s.Attrs, a)
 		}
 	}
@@ -257,16 +259,6 @@ func (s *Scanner) value(k int) (val []byte, next int, ok bool) {
 	return src[k+1 : k+1+n], k + 1 + n, true
 }
 
-// has reports whether the tag has an attribute of this name already.
-func (s *Scanner) has(key []byte) bool {
-	for _, a := range s.Attrs {
-		if bytes.Equal(a.Key, key) {
-			return true
-		}
-	}
-	return false
-}
-
 // endTag reads the end tag at i.
 func (s *Scanner) endTag(i int) Token {
 	src := s.Src
@@ -292,8 +284,8 @@ func (s *Scanner) endTag(i int) Token {
 	return Token{Kind: Close, Data: name}
 }
 
-// Declaration reads what starts with <! or <? at i.
-func (s *Scanner) Declaration(i int, inside []byte) Token {
+// declaration reads what starts with <! or <? at i. It never looks at external entities.
+func (s *Scanner) declaration(i int, inside []byte) Token {
 	src := s.Src
 	rest := src[i:]
 	switch {
@@ -312,9 +304,9 @@ func (s *Scanner) Declaration(i int, inside []byte) Token {
 			return Token{Kind: Aside, Data: src[i:s.Pos]}
 		}
 		s.Pos = pastTag(src, i)
-	case IsDoctype(rest):
-		var ignored markup.Entities
-		s.Pos = i + doctype(&ignored, rest)
+	case len(rest) > 9 && bytes.EqualFold(rest[:9], []byte("<!DOCTYPE")):
+		s.Pos = i + doctype(&s.Entities, rest)
+		return Token{Kind: Doctype, Data: src[i:s.Pos]}
 	case len(rest) > 2 && (IsNameStart(rest[2]) || rest[2] == '['):
 		if s.Pos = markup.Until(src, i+2, "<>"); s.Pos < len(src) && src[s.Pos] == '>' {
 			s.Pos++
@@ -326,15 +318,6 @@ func (s *Scanner) Declaration(i int, inside []byte) Token {
 	}
 	return Token{}
 }
-
-// IsDoctype reports whether s begins with a document type declaration.
-func IsDoctype(s []byte) bool {
-	return len(s) > 9 && bytes.EqualFold(s[:9], []byte("<!DOCTYPE"))
-}
-
-// Doctype reads the document type declaration at i, and keeps its internal entities.
-// External ones are never looked at.
-func (s *Scanner) Doctype(i int) { s.Pos = i + doctype(&s.Entities, s.Src[i:]) }
 
 // cdata reads the CDATA section at i. An unclosed section ends at the end tag of its element. A
 // section is unclosed if no "]]>" follows, or if the end tag and then another section come before
