@@ -98,31 +98,22 @@ const monthMark = "\uE001"
 var levantine = strings.NewReplacer("كانون الثاني", "يناير", "كانون الاول", "ديسمبر", "تشرين الثاني", "نوفمبر",
 	"تشرين الاول", "اكتوبر")
 
-// zoneName matches the name of a zone of the tz database: "Europe/Berlin", "EST5EDT", or any between
-// brackets, as in "2022-11-18T12:00+01:00[Europe/Berlin]".
-var zoneName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\[[A-Za-z][A-Za-z0-9_+/-]*\]|\b[A-Z][A-Za-z]+/[A-Z][A-Za-z_-]+(?:/[A-Z][A-Za-z_-]+)?\b|\b(?:EST5EDT|CST6CDT|MST7MDT|PST8PDT)\b`)
-})
-
-// cutZone takes the name of a zone of the tz database out of a date, and returns the zone, or nil.
-// An unknown name stays, except between brackets.
+// cutZone takes the name of a zone of the tz database out of a date, and returns the zone, or nil: "Europe/Berlin",
+// "EST5EDT", or any between brackets, as in "2022-11-18T12:00+01:00[Europe/Berlin]". An unknown name stays, except
+// between brackets.
 func cutZone(s string) (string, *time.Location) {
-	// Most dates have no zone name: skip the search.
-	if slash := strings.IndexByte(s, '/'); strings.IndexByte(s, '[') < 0 && !strings.Contains(s, "DT") &&
-		(slash < 0 || slash+1 == len(s) || !isLetter(s[slash+1])) {
-		return s, nil
+	if before, rest, ok := strings.Cut(s, "["); ok {
+		name, after, _ := strings.Cut(rest, "]")
+		return before + " " + after, location(name)
 	}
-	at := zoneName().FindStringIndex(s)
-	if at == nil {
-		return s, nil
+	for word := range strings.FieldsSeq(s) {
+		if isLetter(word[0]) && (strings.Contains(word, "/") || len(word) == 7 && strings.HasSuffix(word, "DT")) {
+			if in := location(word); in != nil {
+				return strings.Replace(s, word, "", 1), in
+			}
+		}
 	}
-	name := s[at[0]:at[1]]
-	bare := strings.Trim(name, "[]")
-	in := location(bare)
-	if in == nil && bare == name {
-		return s, nil
-	}
-	return strings.TrimSpace(s[:at[0]] + " " + s[at[1]:]), in
+	return s, nil
 }
 
 // location returns the zone of a name, or nil.
@@ -200,9 +191,6 @@ func (d *dateParts) iso(s string) bool {
 		d.year = atoi(s[:4])
 		s = s[4:]
 		return d.isoCalendar(&s) && d.isoTime(s)
-	case n == 7: // year and day of the year
-		d.year = atoi(s[:4])
-		return d.ordinal(atoi(s[4:7])) && d.isoTime(s[7:])
 	case n == 8 || n == 12 || n == 14:
 		d.year, d.month, d.day = atoi(s[:4]), atoi(s[4:6]), atoi(s[6:8])
 		if n > 8 {
@@ -226,12 +214,7 @@ func (d *dateParts) isoCalendar(s *string) (ok bool) {
 		return true
 	}
 	separator := (*s)[0]
-	*s = (*s)[1:]
-	switch separator {
-	case 'w':
-		return d.isoWeek(s)
-	case '-', '/', '.':
-	default:
+	if *s = (*s)[1:]; strings.IndexByte("-/.", separator) < 0 {
 		return false
 	}
 	if d.month, ok = cutNumber(s, 1, 2); ok {
@@ -240,46 +223,9 @@ func (d *dateParts) isoCalendar(s *string) (ok bool) {
 		}
 		return ok
 	}
-	if cutByte(s, 'w') {
-		return d.isoWeek(s)
-	}
-	if n, ok := cutNumber(s, 3, 3); ok && separator == '-' {
-		return d.ordinal(n)
-	}
 	n, ok := cutNumber(s, 4, 4)
 	d.month, d.day = n/100, n%100
 	return ok && separator == '-'
-}
-
-// isoWeek reads "07", "07-3" and "073": a week and a day of it.
-func (d *dateParts) isoWeek(s *string) bool {
-	day := 1
-	week, ok := cutNumber(s, 2, 2)
-	switch {
-	case !ok:
-		week, ok = cutNumber(s, 3, 3)
-		week, day = week/10, week%10
-	case cutByte(s, '-'):
-		day, ok = cutNumber(s, 1, 1)
-	}
-	if !ok || week < 1 || week > 53 || day < 1 || day > 7 {
-		return false
-	}
-	// 4 January is always in the first week.
-	jan4 := time.Date(d.year, 1, 4, 0, 0, 0, 0, time.UTC)
-	monday := jan4.AddDate(0, 0, -(int(jan4.Weekday())+6)%7)
-	t := monday.AddDate(0, 0, (week-1)*7+day-1)
-	if y, w := t.ISOWeek(); y != d.year || w != week {
-		return false
-	}
-	d.year, d.month, d.day = t.Year(), int(t.Month()), t.Day()
-	return true
-}
-
-func (d *dateParts) ordinal(n int) bool {
-	t := time.Date(d.year, 1, n, 0, 0, 0, 0, time.UTC)
-	d.month, d.day = int(t.Month()), t.Day()
-	return n > 0 && t.Year() == d.year
 }
 
 // isoTime reads an optional time and zone after a date.
