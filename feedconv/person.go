@@ -2,6 +2,7 @@ package feedconv
 
 import (
 	"cmp"
+	"net/mail"
 	"slices"
 	"strings"
 
@@ -9,14 +10,9 @@ import (
 )
 
 // parsePerson reads an author as RSS has them: "mail (Name)", "Name (mail)",
-// "Name <mail>", "mailto:mail", either alone. isMarkup says whether entities
-// are to be decoded.
-func parsePerson(s string, isMarkup bool) Person {
-	s = strings.TrimSpace(s)
-	if isMarkup { // once, and before addresses are looked for: "Name &lt;mail&gt;"
-		s = titleText(s)
-	}
-	s, _ = cutMailto(s)
+// "Name <mail>", "mailto:mail", either alone.
+func parsePerson(s string) Person {
+	s, _ = cutMailto(strings.TrimSpace(s))
 	name, inside := s, ""
 	for _, brackets := range []string{"()", "<>"} {
 		open := strings.IndexByte(s, brackets[0])
@@ -77,7 +73,7 @@ func cutMailto(s string) (string, bool) {
 func tidyPerson(p Person) Person {
 	p.Name = strings.TrimSpace(p.Name)
 	if p.Email == "" && strings.Contains(p.Name, "@") {
-		found := parsePerson(p.Name, false)
+		found := parsePerson(p.Name)
 		p.Name, p.Email = found.Name, found.Email
 	} else {
 		p.Name = oneLine(p.Name)
@@ -135,47 +131,20 @@ func coverAll(fuller, list []Person) bool {
 	})
 }
 
-// parsePersons reads an author element that may name several persons: "mail (Name),
-// mail (Name)". A list is one only if each of its parts has an address.
+// parsePersons reads an author element that may name several persons: "mail (Name), mail (Name)". A
+// list is one only if each of its parts has an address.
 func parsePersons(s string, isMarkup bool) []Person {
-	if isMarkup {
+	if isMarkup { // once, and before addresses are looked for: "Name &lt;mail&gt;"
 		s = titleText(s)
 	}
-	if strings.Count(s, "@") > 1 {
-		var list []Person
-		for _, part := range splitPersons(s) {
-			p := parsePerson(part, false)
-			if p.Email == "" {
-				list = nil
-				break
+	if n := strings.Count(s, "@"); n > 1 && n <= maxList {
+		if list, err := mail.ParseAddressList(strings.ReplaceAll(s, ";", ",")); err == nil && len(list) > 1 {
+			var out []Person
+			for _, a := range list {
+				out = append(out, parsePerson(a.Name+" <"+a.Address+">"))
 			}
-			list = append(list, p)
-		}
-		if len(list) > 1 {
-			return list
+			return out
 		}
 	}
-	return []Person{parsePerson(s, false)}
-}
-
-// splitPersons splits at commas and semicolons that stand outside of brackets and
-// quotes.
-func splitPersons(s string) []string {
-	var parts []string
-	start, depth, quoted := 0, 0, false
-	for i := 0; i < len(s) && len(parts) < maxList; i++ {
-		switch c := s[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '(' || c == '<':
-			depth++
-		case (c == ')' || c == '>') && depth > 0:
-			depth--
-		case (c == ',' || c == ';') && depth == 0:
-			parts = append(parts, s[start:i])
-			start = i + 1
-		}
-	}
-	return append(parts, s[start:])
+	return []Person{parsePerson(s)}
 }
