@@ -10,11 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 	"github.com/lektordir/lektor/internal/text/markup"
 	"github.com/lektordir/lektor/internal/text/textfile"
+	"github.com/lektordir/lektor/internal/text/xmltext"
 )
 
 // EncodeAtom writes a feed as an Atom document (RFC 4287). Reading the document
@@ -139,7 +139,7 @@ func (x *xmlWriter) start(name string, attributes []string) {
 
 func (x *xmlWriter) attribute(name, value string) {
 	x.w.WriteString(" " + name + `="`)
-	x.escapeIn(value, true)
+	attributeEscapes.WriteString(x.w, strings.Map(xmltext.Writable, value))
 	x.w.WriteByte('"')
 }
 
@@ -151,32 +151,14 @@ func (x *xmlWriter) indent() {
 
 // escape writes text. It omits characters that XML does not allow, and carriage returns, which a
 // parser would not return.
-func (x *xmlWriter) escape(s string) { x.escapeIn(s, false) }
+func (x *xmlWriter) escape(s string) { textEscapes.WriteString(x.w, strings.Map(xmltext.Writable, s)) }
 
-// escapeIn is escape, and if attribute is set, it also escapes tabs and newlines, which a parser
+// textEscapes has ]]> by XML 1.0, section 2.4, and attributeEscapes tabs and newlines, which a parser
 // would turn into spaces in an attribute.
-func (x *xmlWriter) escapeIn(s string, attribute bool) {
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == '&':
-			x.w.WriteString("&amp;")
-		case r == '<':
-			x.w.WriteString("&lt;")
-		case r == '>' && strings.HasSuffix(s[:i], "]]"): // XML 1.0, section 2.4
-			x.w.WriteString("&gt;")
-		case attribute && r == '"':
-			x.w.WriteString("&quot;")
-		case attribute && (r == '\n' || r == '\t'):
-			x.w.WriteString("&#" + strconv.Itoa(int(r)) + ";")
-		case r == utf8.RuneError && n == 1, r == 0xFFFE, r == 0xFFFF:
-			x.w.WriteRune(utf8.RuneError)
-		case r >= 0x20 || r == '\n' || r == '\t':
-			x.w.WriteString(s[i : i+n])
-		}
-		i += n
-	}
-}
+var (
+	textEscapes      = strings.NewReplacer("&", "&amp;", "<", "&lt;", "]]>", "]]&gt;", "\r", "")
+	attributeEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;", "\n", "&#10;", "\t", "&#9;", "\r", "")
+)
 
 // newest returns the time of the feed: its own, or that of its newest entry.
 func newest(f *Feed, s *survey) time.Time {
@@ -528,11 +510,9 @@ func (x *xmlWriter) channelExtras(f *Feed) {
 	for _, c := range f.Clouds {
 		x.start("cloud", []string{"domain", c.Domain, "port", strconv.Itoa(c.Port), "path", c.Path})
 		// An empty procedure is written: REST clouds have one by the walkthrough.
-		x.w.WriteString(` registerProcedure="`)
-		x.escape(c.RegisterProcedure)
-		x.w.WriteString(`" protocol="`)
-		x.escape(c.Protocol)
-		x.w.WriteString("\"/>\n")
+		x.attribute("registerProcedure", c.RegisterProcedure)
+		x.attribute("protocol", c.Protocol)
+		x.w.WriteString("/>\n")
 	}
 	if len(f.SkipHours) > 0 {
 		x.open("skipHours")
