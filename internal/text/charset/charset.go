@@ -49,7 +49,7 @@ func decode(b []byte, contentType string) ([]byte, []Problem) {
 		return out, damaged(bad)
 	}
 	if rest, ok := bytes.CutPrefix(b, byteOrderMark); ok {
-		return mixed(rest)
+		return countUTF8(rest).read(rest)
 	}
 	ascii := isASCII(b)
 	if ascii && bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
@@ -363,15 +363,8 @@ func (u utf8Count) allows(name string) bool {
 // UTF-8 sequences by chance.
 func (u utf8Count) mostly() bool { return u.good > 4*u.bad }
 
-// mixed decodes bytes that no charset explains. If most sequences are UTF-8, stray bytes are
+// read decodes bytes that no charset explains. If most sequences are UTF-8, stray bytes are
 // windows-1252. Otherwise all bytes are windows-1252. Valid UTF-8 is returned unchanged.
-func mixed(b []byte) ([]byte, []Problem) {
-	if utf8.Valid(b) {
-		return b, nil
-	}
-	return countUTF8(b).read(b)
-}
-
 func (u utf8Count) read(b []byte) ([]byte, []Problem) {
 	b = b[:u.end]
 	if u.bad == 0 {

@@ -25,31 +25,6 @@ func ModeOf(contentType string) Mode {
 	return Text
 }
 
-// The classes of bytes that end a run of plain text.
-const (
-	classText = iota
-	classSpace
-	classTag
-	classEntity
-	classControl
-	classWide // begins characters some of which are spaces
-)
-
-var byteClass = func() (c [256]byte) {
-	for i := range 0x20 {
-		c[i] = classControl
-	}
-	c[0x7f] = classControl
-	for _, b := range " \t\n\v\f\r" {
-		c[b] = classSpace
-	}
-	c['<'], c['&'] = classTag, classEntity
-	for _, b := range []byte{0xc2, 0xe1, 0xe2, 0xe3} {
-		c[b] = classWide
-	}
-	return c
-}()
-
 // textWriter collects words, with one space between two of them.
 type textWriter struct {
 	out   strings.Builder
@@ -66,13 +41,18 @@ func (w *textWriter) text(s string) {
 
 // fold writes text that may have white space and control characters in it.
 func (w *textWriter) fold(s string) {
-	for _, r := range s {
-		switch {
-		case unicode.IsSpace(r):
-			w.space = true
-		case r >= 0x20 && r != 0x7f:
-			w.text(string(r))
+	from := 0
+	for i, r := range s {
+		if r > ' ' && r < 0x7f || r > 0x7f && !unicode.IsSpace(r) {
+			continue
 		}
+		if from < i {
+			w.text(s[from:i])
+		}
+		from, w.space = i+utf8.RuneLen(r), w.space || unicode.IsSpace(r)
+	}
+	if from < len(s) {
+		w.text(s[from:])
 	}
 }
 
@@ -99,49 +79,19 @@ func Plain(s string, mode Mode) string {
 	}
 	x := textScanner{s: s, mode: mode}
 	x.out.Grow(len(s))
-	for i := 0; i < len(s); {
-		switch byteClass[s[i]] {
-		case classText:
-			start := i
-			i = endOfRun(s, i)
-			x.text(s[start:i])
-		case classSpace:
-			x.space = true
-			i++
-		case classTag:
+	for i := 0; ; {
+		next := strings.IndexAny(s[i:], [...]string{Text: "", HTML: "<&", Title: "&"}[mode])
+		if next < 0 {
+			x.fold(s[i:])
+			return x.out.String()
+		}
+		x.fold(s[i : i+next])
+		if i += next; s[i] == '<' {
 			i = x.tag(i)
-		case classEntity:
+		} else {
 			i = x.entity(i)
-		case classControl:
-			i++
-		case classWide:
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if unicode.IsSpace(r) {
-				x.space = true
-			} else {
-				x.text(s[i : i+n])
-			}
-			i += n
 		}
 	}
-	return x.out.String()
-}
-
-// endOfRun finds the end of a run of text from i on, single spaces between
-// words included.
-func endOfRun(s string, i int) int {
-	for i < len(s) {
-		if byteClass[s[i]] == classText {
-			i++
-			continue
-		}
-		if s[i] == ' ' && i+1 < len(s) && byteClass[s[i+1]] == classText {
-			i += 2
-			continue
-		}
-		break
-	}
-	return i
 }
 
 // literal writes the character at i as text.
@@ -152,9 +102,6 @@ func (x *textScanner) literal(i int) int {
 
 // entity decodes what begins at i, if it is an entity.
 func (x *textScanner) entity(i int) int {
-	if x.mode == Text {
-		return x.literal(i)
-	}
 	var none Entities
 	x.source = append(x.source[:0], x.s[i:min(len(x.s), i+maxEntityName+2)]...)
 	decoded, n := none.reference(x.decoded[:0], x.source)
@@ -168,7 +115,7 @@ func (x *textScanner) entity(i int) int {
 
 // tag skips markup that begins at i.
 func (x *textScanner) tag(i int) int {
-	if x.mode != HTML || i+1 >= len(x.s) {
+	if i+1 >= len(x.s) {
 		return x.literal(i)
 	}
 	rest := x.s[i:]
@@ -213,7 +160,7 @@ func (x *textScanner) element(i, nameAt int) int {
 	for nameEnd < end && !IsSpace(x.s[nameEnd]) && x.s[nameEnd] != '/' && x.s[nameEnd] != '>' {
 		nameEnd++
 	}
-	switch elements()[ASCIILower(x.s[nameAt:nameEnd])] {
+	switch elements()[strings.ToLower(x.s[nameAt:nameEnd])] {
 	case block:
 		x.space = true
 	case noText:
