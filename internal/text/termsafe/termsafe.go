@@ -34,28 +34,12 @@ func unsafe(r rune) bool {
 }
 
 // Unsafe reports whether [Clean] would change s.
-func Unsafe(s string) bool { return dirty(s, false) >= 0 }
+func Unsafe(s string) bool { return dirty(s, false) }
 
-// dirty returns the offset of the first byte that cleaning would change, or -1.
-func dirty(s string, line bool) int {
-	for i := 0; i < len(s); {
-		c := s[i]
-		if c < utf8.RuneSelf {
-			if c < 0x20 || c == 0x7f {
-				if line || c != '\n' && c != '\t' {
-					return i
-				}
-			}
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 || unsafe(r) {
-			return i
-		}
-		i += n
-	}
-	return -1
+// dirty reports whether cleaning would change s.
+func dirty(s string, line bool) bool {
+	return !utf8.ValidString(s) ||
+		strings.ContainsFunc(s, func(r rune) bool { return unsafe(r) && (line || r != '\n' && r != '\t') })
 }
 
 // Clean removes characters that are harmful on a terminal, and replaces invalid UTF-8 by U+FFFD.
@@ -70,17 +54,13 @@ func Line(s string) string { return clean(s, true) }
 func Squeeze(s string) string { return strings.Join(strings.Fields(Line(s)), " ") }
 
 func clean(s string, line bool) string {
-	first := dirty(s, line)
-	if first < 0 {
+	if !dirty(s, line) {
 		return s
 	}
 	var b strings.Builder
 	b.Grow(len(s))
-	b.WriteString(s[:first])
 	gap := false // a space is pending before the next character
-	for i := first; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		i += n
+	for _, r := range s {
 		switch {
 		case line && breaks(r):
 			gap = true
