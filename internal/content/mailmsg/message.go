@@ -9,7 +9,6 @@ package mailmsg
 import (
 	"bytes"
 	"encoding/base64"
-	"fmt"
 	"net/mail"
 	"regexp"
 	"slices"
@@ -199,51 +198,22 @@ func Phrase(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
-// maxEncoded is the maximum number of bytes of an encoded word between "=?utf-8?Q?" and "?=".
-// With it, a line has at most 76 characters, including the name of the field (RFC 2047, 2).
-const maxEncoded = 52
+// maxEncoded is the maximum number of bytes of text in an encoded word. With it, a line has at most 76
+// characters, including the name of the field (RFC 2047, 2).
+const maxEncoded = 39
 
-// encoded encodes text as encoded words without splitting a character. Characters that are allowed in a
-// phrase are not escaped (RFC 2047, 5 (3)).
+// encoded encodes text as encoded words in base64 without splitting a character. These may stand in a
+// phrase, too (RFC 2047, 5 (3)).
 func encoded(s string) string {
 	var words []string
-	open, kind := "", "Q"
-	if mostlyOdd(s) {
-		kind = "B"
-	}
-	flush := func() {
-		if open != "" {
-			words = append(words, "=?utf-8?"+kind+"?"+open+"?=")
+	for s != "" {
+		n := min(maxEncoded, len(s))
+		for n > 1 && n < len(s) && !utf8.RuneStart(s[n]) {
+			n--
 		}
-		open = ""
+		words = append(words, "=?utf-8?B?"+base64.StdEncoding.EncodeToString([]byte(s[:n]))+"?=")
+		s = s[n:]
 	}
-	raw := "" // bytes of the open word, in B
-	for _, r := range s {
-		c := string(r)
-		switch {
-		case kind == "B":
-			if base64.StdEncoding.EncodedLen(len(raw)+len(c)) > maxEncoded {
-				flush()
-				raw = ""
-			}
-			raw += c
-			open = base64.StdEncoding.EncodeToString([]byte(raw))
-			continue
-		case r == ' ':
-			c = "_"
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("!*+-/", r):
-		default:
-			c = ""
-			for _, b := range []byte(string(r)) {
-				c += fmt.Sprintf("=%02X", b)
-			}
-		}
-		if len(open)+len(c) > maxEncoded {
-			flush()
-		}
-		open += c
-	}
-	flush()
 	return strings.Join(words, " ")
 }
 
