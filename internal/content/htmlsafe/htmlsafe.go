@@ -4,7 +4,7 @@
 // There are two barriers. bluemonday removes everything that is not allowed. The rest is parsed
 // as a browser would, and written again: only elements and attributes that are named here, only
 // where HTML allows them, with all text escaped. So every parser reads the result in the same
-// way, and it is valid HTML.
+// way, and it is valid HTML. Only the spans of table cells are written as found, even if they overlap.
 package htmlsafe
 
 import (
@@ -590,9 +590,7 @@ func (w *writer) table(n *nethtml.Node) {
 	if len(groups) == 0 {
 		return
 	}
-	spans := true
 	for i := range groups {
-		spans = spans && even(groups[i].rows, groups[0].rows)
 		if groups[i].name == "tfoot" && i != len(groups)-1 {
 			groups[i].name = "tbody"
 		}
@@ -602,7 +600,7 @@ func (w *writer) table(n *nethtml.Node) {
 		w.element("caption", "", caption, w.phrasing)
 	}
 	for _, g := range groups {
-		w.rows(g, spans)
+		w.rows(g)
 	}
 	w.b.WriteString("</table>")
 }
@@ -627,15 +625,15 @@ func addRow(groups []rowGroup, name string, tr *nethtml.Node) []rowGroup {
 	return groups
 }
 
-// rows writes a group of rows. If spans is false, each cell takes one place.
-func (w *writer) rows(g rowGroup, spans bool) {
+// rows writes a group of rows.
+func (w *writer) rows(g rowGroup) {
 	w.b.WriteString("<" + g.name + ">")
 	for _, cells := range g.rows {
 		w.b.WriteString("<tr>")
 		for _, c := range cells {
 			attributes := ""
 			for _, a := range []string{"colspan", "rowspan"} {
-				if s := span(c, a); spans && s > 1 {
+				if s := span(c, a); s > 1 {
 					attributes += " " + a + `="` + strconv.Itoa(s) + `"`
 				}
 			}
@@ -653,44 +651,6 @@ func span(cell *nethtml.Node, name string) int {
 		return 1
 	}
 	return n
-}
-
-// even reports whether the rows of a group fill a rectangle as wide as the first row of the
-// table. If not, the spans are ambiguous, and are not written.
-func even(rows, first []row) bool {
-	width := 0
-	for _, c := range first[0] {
-		width += span(c, "colspan")
-	}
-	down := map[int]int{} // column → number of rows below that a cell above takes
-	for i, cells := range rows {
-		column := 0
-		skip := func() {
-			for down[column] > 0 {
-				down[column]--
-				column++
-			}
-		}
-		for _, c := range cells {
-			skip()
-			below := span(c, "rowspan") - 1
-			if i+below >= len(rows) {
-				return false
-			}
-			for range span(c, "colspan") {
-				if down[column] > 0 {
-					return false
-				}
-				down[column] = below
-				column++
-			}
-		}
-		skip()
-		if column != width {
-			return false
-		}
-	}
-	return true
 }
 
 // attr returns the value of an attribute, or "".
