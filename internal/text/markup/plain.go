@@ -43,8 +43,9 @@ func (w *textWriter) text(s string) {
 func (w *textWriter) fold(s string) {
 	from := 0
 	for i, r := range s {
-		if r > ' ' && r < 0x7f || r > 0x7f && !unicode.IsSpace(r) {
-			continue
+		single := r == ' ' && from < i && i+1 < len(s) && s[i+1] > ' ' && s[i+1] < 0x7f
+		if single || r > ' ' && r < 0x7f || r > 0x7f && !unicode.IsSpace(r) {
+			continue // several words are written at once
 		}
 		if from < i {
 			w.text(s[from:i])
