@@ -107,10 +107,7 @@ func (x *xmlWriter) text(name, value string, attributes ...string) {
 
 // must writes an element that the format requires, even if it is empty.
 func (x *xmlWriter) must(name, value string, attributes ...string) {
-	x.start(name, attributes)
-	x.w.WriteByte('>')
-	x.escape(value)
-	x.w.WriteString("</" + name + ">\n")
+	x.raw(name, escaped(value), attributes...)
 }
 
 // raw is like must, for a value that is already XML.
@@ -149,9 +146,9 @@ func (x *xmlWriter) indent() {
 	}
 }
 
-// escape writes text. It omits characters that XML does not allow, and carriage returns, which a
+// escaped returns text for an element. It omits characters that XML does not allow, and carriage returns, which a
 // parser would not return.
-func (x *xmlWriter) escape(s string) { textEscapes.WriteString(x.w, strings.Map(xmltext.Writable, s)) }
+func escaped(s string) string { return textEscapes.Replace(strings.Map(xmltext.Writable, s)) }
 
 // textEscapes has ]]> by XML 1.0, section 2.4, and attributeEscapes tabs and newlines, which a parser
 // would turn into spaces in an attribute.

@@ -133,7 +133,7 @@ func (x *xmlWriter) extensions(list []Extension, place vocab.Place) {
 // is the namespace of the element around it.
 func (x *xmlWriter) extension(e *Extension, parent string) {
 	if e.Name == "" {
-		x.escape(e.Text)
+		x.w.WriteString(escaped(e.Text))
 		return
 	}
 	name, declarations := x.qualified(e.Namespace, e.Name, nil)
@@ -149,7 +149,7 @@ func (x *xmlWriter) extension(e *Extension, parent string) {
 		return
 	}
 	x.w.WriteByte('>')
-	x.escape(e.Text)
+	x.w.WriteString(escaped(e.Text))
 	for i := range e.Children {
 		x.extension(&e.Children[i], e.Namespace)
 	}

@@ -113,17 +113,16 @@ func (n *names) intern(name []byte) int32 {
 
 // cleanName returns s with the characters replaced that are not valid in an ASCII name.
 func cleanName(s string) string {
-	valid := func(r rune) bool { return r < utf8.RuneSelf && r != ':' && scan.IsNameByte(byte(r)) }
-	if s != "" && scan.IsNameStart(s[0]) && strings.IndexFunc(s, func(r rune) bool { return !valid(r) }) < 0 {
-		return s
-	}
-	b := []byte("_" + s)
-	for i, c := range b {
-		if !valid(rune(c)) {
-			b[i] = '_'
+	s = strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && r != ':' && scan.IsNameByte(byte(r)) {
+			return r
 		}
+		return '_'
+	}, s)
+	if s == "" || !scan.IsNameStart(s[0]) {
+		return "_" + s
 	}
-	return string(b)
+	return s
 }
 
 // prefixID returns the number of a prefix. A well-known prefix that is never declared has its usual
