@@ -2,11 +2,10 @@ package charset
 
 import (
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
 )
 
 // The charsets of central Europe, Turkey and the Baltic differ from windows-1252 in few letters,
@@ -16,13 +15,16 @@ import (
 
 // eastern are the letters beyond ASCII of languages with other charsets, in lower case. If
 // several fit equally well, the first counts.
-var eastern = []struct{ charset, letters string }{
-	{"windows-1250", "ąćęłńóśźż"}, {"windows-1250", "áčďéěíňóřšťúůýž"}, {"windows-1250", "áäčďéíĺľňóôŕšťúýž"},
-	{"windows-1250", "áéíóöőúüű"}, {"windows-1250", "ăâîşţ"}, {"windows-1250", "čćđšž"},
-	{"iso-8859-2", "ąćęłńóśźż"}, {"iso-8859-2", "áčďéěíňóřšťúůýž"}, {"iso-8859-2", "áäčďéíĺľňóôŕšťúýž"},
-	{"iso-8859-2", "áéíóöőúüű"}, {"iso-8859-2", "ăâîşţ"}, {"iso-8859-2", "čćđšž"},
-	{"windows-1254", "âçğıîöşüûi̇"},
-	{"windows-1257", "ąčęėįšųūž"}, {"windows-1257", "āčēģīķļņšūž"}, {"windows-1257", "äõöüšž"},
+var eastern = []struct {
+	charset *charmap.Charmap
+	letters string
+}{
+	{charmap.Windows1250, "ąćęłńóśźż"}, {charmap.Windows1250, "áčďéěíňóřšťúůýž"}, {charmap.Windows1250, "áäčďéíĺľňóôŕšťúýž"},
+	{charmap.Windows1250, "áéíóöőúüű"}, {charmap.Windows1250, "ăâîşţ"}, {charmap.Windows1250, "čćđšž"},
+	{charmap.ISO8859_2, "ąćęłńóśźż"}, {charmap.ISO8859_2, "áčďéěíňóřšťúůýž"}, {charmap.ISO8859_2, "áäčďéíĺľňóôŕšťúýž"},
+	{charmap.ISO8859_2, "áéíóöőúüű"}, {charmap.ISO8859_2, "ăâîşţ"}, {charmap.ISO8859_2, "čćđšž"},
+	{charmap.Windows1254, "âçğıîöşüûi̇"},
+	{charmap.Windows1257, "ąčęėįšųūž"}, {charmap.Windows1257, "āčēģīķļņšūž"}, {charmap.Windows1257, "äõöüšž"},
 }
 
 // western are the letters beyond ASCII of the languages of windows-1252: French, German, Spanish,
@@ -66,43 +68,19 @@ func countBytes(b []byte) *byteCount {
 	return &n
 }
 
-// table is a charset in which each byte is a character.
-type table [256]rune
-
-// tables holds the charsets above by name, and windows-1252 under "".
-var tables = sync.OnceValue(func() map[string]*table {
-	all := map[string]*table{}
-	for _, name := range []string{"windows-1252", "windows-1250", "iso-8859-2", "windows-1254", "windows-1257",
-		"iso-8859-15", "windows-1256"} {
-		enc, _ := lookup(name)
-		all[name] = tableOf(enc)
-	}
-	all[""] = all["windows-1252"]
-	return all
-})
-
-func tableOf(enc encoding.Encoding) *table {
-	var t table
-	for i := range t {
-		s, _ := enc.NewDecoder().Bytes([]byte{byte(i)})
-		t[i], _ = utf8.DecodeRune(s)
-	}
-	return &t
-}
-
 // fit compares the text with a language in a charset. strange is the number of bytes that the
 // language does not use. telling is the number of its letters that are other characters in
 // windows-1252, and kinds the number of different ones.
-func (n *byteCount) fit(letters string, in *table) (strange, telling, kinds int) {
-	west := tables()[""]
+func (n *byteCount) fit(letters string, in *charmap.Charmap) (strange, telling, kinds int) {
 	for c := utf8.RuneSelf; c < 256; c++ {
 		all := n.inside[c] + n.outside[c]
 		if all == 0 {
 			continue
 		}
-		switch r := unicode.ToLower(in[c]); {
+		char := in.DecodeByte(byte(c))
+		switch r := unicode.ToLower(char); {
 		case strings.ContainsRune(letters, r):
-			if in[c] != west[c] {
+			if char != charmap.Windows1252.DecodeByte(byte(c)) {
 				telling += all
 				kinds++
 			}
@@ -124,33 +102,33 @@ const (
 	minStrange = 8 // one in minStrange letters is strange in all western languages
 )
 
-// detectLatin returns the charset of a text that no western language explains, or "".
-func detectLatin(b []byte) string {
+// detectLatin returns the charset of a text that no western language explains, or nil.
+func detectLatin(b []byte) *charmap.Charmap {
 	n := countBytes(b)
-	least := n.strangeInWest(tables()[""])
+	least := n.strangeInWest(charmap.Windows1252)
 	if least >= max(minTelling, n.all/minStrange) {
-		best, found := 0, ""
+		best, found := 0, (*charmap.Charmap)(nil)
 		for _, a := range eastern {
-			strange, telling, kinds := n.fit(a.letters, tables()[a.charset])
+			strange, telling, kinds := n.fit(a.letters, a.charset)
 			if strange <= n.all/100 && telling >= minTelling && kinds > 1 && telling > best {
 				best, found = telling, a.charset
 			}
 		}
-		if found != "" {
+		if found != nil {
 			return found
 		}
 		if n.isArabic(b) {
-			return "windows-1256"
+			return charmap.Windows1256
 		}
 	}
 	if n.isLatin9() {
-		return "iso-8859-15"
+		return charmap.ISO8859_15
 	}
-	return ""
+	return nil
 }
 
 // strangeInWest returns the number of bytes that the best fitting western language does not use.
-func (n *byteCount) strangeInWest(in *table) int {
+func (n *byteCount) strangeInWest(in *charmap.Charmap) int {
 	least := n.all
 	for _, letters := range western {
 		strange, _, _ := n.fit(letters, in)
@@ -166,30 +144,22 @@ func (n *byteCount) isLatin9() bool {
 	const euro, oe, sCaron, zCaron = 0xA4, 0xBD, 0xA8, 0xB8
 	euros, letters := n.outside[euro], n.inside[oe]+n.inside[sCaron]+n.inside[zCaron]
 	return !n.c1 && euros+letters > 0 && n.inside[euro] == 0 &&
-		n.strangeInWest(tables()["iso-8859-15"]) <= n.all/minStrange
+		n.strangeInWest(charmap.ISO8859_15) <= n.all/minStrange
 }
 
 // isArabic reports whether a text is Arabic in windows-1256: most letters are Arabic, and many
 // words begin with the article.
 func (n *byteCount) isArabic(b []byte) bool {
-	const alef, lam = 0xC7, 0xE1
-	letters, articles, words := 0, 0, 0
-	in := tables()["windows-1256"]
-	for c := utf8.RuneSelf; c < 256; c++ {
-		if unicode.In(in[c], unicode.Arabic) && unicode.IsLetter(in[c]) {
-			letters += n.inside[c] + n.outside[c]
+	text, _ := charmap.Windows1256.NewDecoder().String(string(b))
+	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.Is(unicode.Arabic, r) })
+	letters, articles := 0, 0
+	for _, word := range words {
+		letters += utf8.RuneCountInString(word)
+		if strings.HasPrefix(word, "ال") {
+			articles++
 		}
 	}
-	arabic := func(i int) bool { return i >= 0 && i < len(b) && b[i] >= 0xC0 }
-	for i := range b {
-		if arabic(i) && !arabic(i-1) {
-			words++
-			if b[i] == alef && i+1 < len(b) && b[i+1] == lam {
-				articles++
-			}
-		}
-	}
-	return letters > 20 && letters*20 > n.all*19 && letters > 3*words && articles*20 > words
+	return letters > 20 && letters*20 > n.all*19 && letters > 3*len(words) && articles*20 > len(words)
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }

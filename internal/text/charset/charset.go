@@ -158,8 +158,9 @@ func detect(b []byte) (enc encoding.Encoding, name string) {
 		}
 	}
 	i = max(i-1, 0) // include the letter before it
-	if name = detectLatin(b[i:min(i+maxDetect, len(b))]); name != "" {
-		return lookup(name)
+	if latin := detectLatin(b[i:min(i+maxDetect, len(b))]); latin != nil {
+		name, _ = htmlindex.Name(latin)
+		return latin, name
 	}
 	return nil, ""
 }
