@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/feedconv/internal/dates"
 	"github.com/lektordir/lektor/feedconv/internal/tidy"
 	"github.com/lektordir/lektor/internal/text/markup"
+	"github.com/lektordir/lektor/internal/text/scan"
 )
 
 // draft is an entry before finish applies the rules that are the same for all formats. Each list
@@ -49,7 +50,7 @@ func (f *Feed) add(d *draft, document *url.URL, growth *int) bool {
 	for _, part := range []struct{ html, mime *string }{{&e.Content, &e.Type}, {&e.Summary, &e.SummaryType}} {
 		if markup.IsMarkup(*part.mime) && *growth > 0 {
 			*growth += len(*part.html) / 2
-			*part.html = markup.ResolveHTML(*part.html, d.base(document, f.Link), false, growth)
+			*part.html = scan.ResolveHTML(*part.html, d.base(document, f.Link), false, growth)
 			if *growth <= 0 {
 				f.warnOnce(tidy.TooManyReferences)
 			}

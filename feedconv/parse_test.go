@@ -351,7 +351,7 @@ func fuzzParse(t *testing.T, b []byte) {
 func TestFuzzTargetsHaveSeeds(t *testing.T) {
 	for _, dir := range []string{
 		"testdata/fuzz/FuzzParse", "testdata/fuzz/FuzzPlainText", "testdata/fuzz/FuzzJSON",
-		"internal/dates/testdata/fuzz/FuzzDate", "../internal/text/markup/testdata/fuzz/FuzzResolveHTML",
+		"internal/dates/testdata/fuzz/FuzzDate", "../internal/text/scan/testdata/fuzz/FuzzResolveHTML",
 	} {
 		seeds, err := os.ReadDir(filepath.FromSlash(dir))
 		if err != nil || len(seeds) == 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lektordir/lektor/feedconv/internal/vocab"
 	"github.com/lektordir/lektor/internal/text/markup"
+	"github.com/lektordir/lektor/internal/text/scan"
 )
 
 // textState is the state of reading a text construct.
@@ -392,7 +393,7 @@ func (t *tidier) resolveMarkup(s []byte) []byte {
 		return s
 	}
 	before := t.grow
-	resolved := markup.ResolveHTML(string(s), t.txt.base, true, &t.grow)
+	resolved := scan.ResolveHTML(string(s), t.txt.base, true, &t.grow)
 	if before > 0 && t.grow <= 0 {
 		t.warnings.warn(warnGrow, t.Pos, nil)
 	}

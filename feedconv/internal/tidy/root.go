@@ -22,7 +22,6 @@ type prolog struct {
 	page    bool   // in an HTML page
 	doctype bool   // a doctype of HTML; feeds are found behind one
 	junk    bool
-	ends    markup.Ends // end tags of elements whose content is no markup
 }
 
 // find reads up to and including the start tag of the root. root is the root's name without a
@@ -67,14 +66,7 @@ func (p *prolog) element(tag scan.Token) (root string, err error) {
 	case isRoot && (!p.page || lower != "channel" && (p.hasAttr("version") || p.hasAttr("xmlns") || lower == "rdf")):
 		return lower, nil
 	case isText:
-		// The content of these elements is not markup. A missing end tag is searched for only once.
-		if end := "</" + lower; !p.ends.Lack(end) {
-			if n := markup.IndexFold(p.Src[p.Pos:], end); n >= 0 {
-				p.Pos += n
-			} else {
-				p.ends = append(p.ends, end)
-			}
-		}
+		p.SkipContent(lower) // which is not markup
 	}
 	if p.first == "" {
 		p.first = string(tag.Data[:min(len(tag.Data), 40)])

@@ -156,139 +156,6 @@ func IsURLAttr(name string) bool {
 	return false
 }
 
-// ResolveHTML makes the URLs in HTML absolute. Only the values that change are rewritten;
-// everything else stays byte for byte, and HTML in which nothing changes is returned as it is.
-// References to a place in the same text (#name) are left unchanged. Unless fixed is set, the first
-// <base href> in s overrides base for what follows.
-//
-// It stops when the text has grown by *budget, so that a short reference repeated
-// often under a long base cannot fill the memory.
-func ResolveHTML(s string, base *url.URL, fixed bool, budget *int) string {
-	if base == nil && fixed || *budget <= 0 {
-		return s
-	}
-	r := resolver{s: s, base: base, fixed: fixed, budget: budget}
-	for i := 0; i >= 0; {
-		i = r.tag(i)
-	}
-	if r.copied == 0 {
-		return s
-	}
-	return string(append(r.out, s[r.copied:]...))
-}
-
-// resolver is a run of [ResolveHTML].
-type resolver struct {
-	s      string
-	base   *url.URL
-	fixed  bool   // no <base> changes base
-	name   string // of the tag
-	budget *int
-	out    []byte
-	copied int // s[:copied] is in out
-}
-
-// tag reads the first tag or comment from i on and returns the index behind it, -1 if there is none
-// or it is not closed.
-func (r *resolver) tag(i int) int {
-	s := r.s
-	n := strings.IndexByte(s[i:], '<')
-	if i += n + 1; n < 0 || i >= len(s) {
-		return -1
-	}
-	if strings.HasPrefix(s[i:], "!--") {
-		end := strings.Index(s[i+1:], "-->")
-		if end < 0 {
-			return -1
-		}
-		return i + 1 + end
-	}
-	if !isLetter(s[i]) {
-		return i
-	}
-	start := i
-	i = Until(s, i, Spaces+">/<")
-	r.name = s[start:i]
-	if i = r.attributes(i); i < 0 {
-		return -1
-	}
-	switch len(r.name) {
-	case 5, 6, 8: // the contents of these are no HTML
-		switch lower := strings.ToLower(r.name); lower {
-		case "script", "style", "textarea":
-			end := IndexFold(s[i:], "</"+lower)
-			if end < 0 {
-				return -1
-			}
-			i += end
-		}
-	}
-	return i
-}
-
-// attributes reads those of a tag from behind its name on. It returns the place behind
-// the tag, -1 if the text ends inside it.
-func (r *resolver) attributes(i int) int {
-	s := r.s
-	for i < len(s) {
-		switch {
-		case s[i] == '>':
-			return i + 1
-		case s[i] == '<':
-			return i
-		case IsSpace(s[i]) || s[i] == '/':
-			i++
-			continue
-		}
-		start := i
-		i = Until(s, i+1, Spaces+"=>/<")
-		name := s[start:i]
-		j := SkipSpace(s, i)
-		if j >= len(s) || s[j] != '=' {
-			i = j
-			continue
-		}
-		if j = SkipSpace(s, j+1); j >= len(s) {
-			return -1
-		}
-		if quote := s[j]; quote == '"' || quote == '\'' {
-			end := strings.IndexByte(s[j+1:], quote)
-			if end < 0 {
-				return -1
-			}
-			r.value(name, j+1, j+1+end, "")
-			i = j + end + 2
-			continue
-		}
-		i = Until(s, j, Spaces+">")
-		r.value(name, j, i, `"`)
-	}
-	return -1
-}
-
-// value resolves the value of an attribute at s[from:to], and adds quote around it if it is not
-// quoted.
-func (r *resolver) value(name string, from, to int, quote string) {
-	lower := strings.ToLower(name)
-	if !IsURLAttr(lower) || *r.budget <= 0 {
-		return
-	}
-	base := r.base
-	abs, changed := ResolveAttr(base, lower, r.s[from:to])
-	if lower == "href" && !r.fixed && strings.EqualFold(r.name, "base") {
-		r.base, r.fixed = Base(base, html.UnescapeString(r.s[from:to])), true
-	}
-	if !changed || base == nil {
-		return
-	}
-	if *r.budget -= max(len(abs)-(to-from), 0); *r.budget <= 0 {
-		return
-	}
-	r.out = append(r.out, r.s[r.copied:from]...)
-	r.out = append(r.out, quote+attrEscaper.Replace(abs)+quote...)
-	r.copied = to
-}
-
 // ResolveAttr returns the value of a URL attribute made absolute, not escaped,
 // and whether it had to be.
 func ResolveAttr(base *url.URL, key, val string) (string, bool) {
@@ -327,10 +194,8 @@ var candidate = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:[^\s,]\S*[^\s,]|[^\s,])(?:,|[^,(]*(?:\([^)]*\)?[^,(]*)*)`)
 })
 
-var attrEscaper = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "'", "&#39;", "<", "&lt;", ">", "&gt;")
-
 // IndexFold is Index, ignoring case. sep must start with '<' and be in lower case.
-func IndexFold[T string | []byte](s T, sep string) int {
+func IndexFold(s []byte, sep string) int {
 	for i := 0; ; {
 		for i < len(s) && s[i] != '<' {
 			i++
