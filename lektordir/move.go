@@ -21,7 +21,7 @@ import (
 //
 // If another viewer has moved or removed the entry, errors.Is(err, fs.ErrNotExist) is true.
 // SetFlags never replaces another entry. An entry in the lower layer of an overlay file system
-// cannot be renamed; it is copied.
+// cannot be renamed; that is an error.
 func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 	if err := r.check(); err != nil {
 		return r, err
@@ -41,14 +41,14 @@ func (d *Dir) SetFlags(r Ref, set, unset string) (Ref, error) {
 			return r, err
 		}
 	}
-	err = d.fs.Move(r.Feed, d.abs(r), d.abs(to))
+	err = d.fs.Move(d.abs(r), d.abs(to))
 	if isNotExist(err) && r.Place == New {
 		// The feed may have no directory in cur/ yet.
 		if _, lerr := dirfs.Lstat(d.abs(r)); lerr == nil {
 			if err := os.Mkdir(d.Join("cur", r.Feed), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 				return r, err
 			}
-			err = d.fs.Move(r.Feed, d.abs(r), d.abs(to))
+			err = d.fs.Move(d.abs(r), d.abs(to))
 		}
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *Dir) Remove(r Ref) error {
 	if err := d.fs.Inside(r.Place.String()+"/"+r.Feed, "tmp/"+r.Feed); err != nil {
 		return err
 	}
-	if err := d.fs.PutAside(r.Feed, d.abs(r), to); err != nil {
+	if err := d.fs.PutAside(d.abs(r), to); err != nil {
 		return err
 	}
 	return os.RemoveAll(to)

@@ -86,7 +86,7 @@ func emptyPlace(d *dirfs.Dir, place, feed string) error {
 		for _, name := range names {
 			unique, _, _ := strings.Cut(name, ";")
 			// A viewer may have moved the entry; it is removed from its new place later.
-			if err := d.PutAside(feed, d.Join(rel, name), d.Join("tmp", feed, unique+dirfs.Gone)); err != nil &&
+			if err := d.PutAside(d.Join(rel, name), d.Join("tmp", feed, unique+dirfs.Gone)); err != nil &&
 				!isNotExist(err) {
 				return err
 			}

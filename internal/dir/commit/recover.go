@@ -42,11 +42,6 @@ func recoverLocked(d *dirfs.Dir, feed string) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if strings.Contains(name, dirfs.Moving) {
-			r.note(d.FinishMove(feed, name, r.before))
-		}
-	}
 	// Entries come before removals, because an old version that was put aside shows how far its
 	// replacement has come.
 	if slices.Contains(names, dirfs.FirstEntries) {
@@ -154,12 +149,7 @@ func (r *recovery) remove(names []string) {
 	for _, name := range names {
 		unique, info, ok := strings.Cut(name, ";")
 		switch {
-		case !ok, name == dirfs.FirstEntries, info == Replacing[1:], strings.HasPrefix(name, unique+dirfs.Moving):
-		case strings.HasPrefix(name, unique+dirfs.Copying):
-			if _, err := dirfs.Lstat(r.d.Join("tmp", r.feed, strings.Replace(name, dirfs.Copying, dirfs.Moving,
-				1))); isNotExist(err) {
-				r.note(r.d.RemoveOld(r.d.Join("tmp", r.feed, name), r.before))
-			}
+		case !ok, name == dirfs.FirstEntries, info == Replacing[1:]:
 		case info == dirfs.Gone[1:] || info == dirfs.GoneReplaced[1:]:
 			// If a version could not be renamed, the one that was put aside for it must
 			// stay.

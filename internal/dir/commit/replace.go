@@ -65,7 +65,7 @@ func replace(d *dirfs.Dir, feed, from, unique, old string) (dropped bool, err er
 	if err := arrive(d, feed, from, unique); err != nil {
 		return false, err
 	}
-	if err := d.PutAside(feed, inNew, aside); isNotExist(err) {
+	if err := d.PutAside(inNew, aside); isNotExist(err) {
 		return withdraw(d, feed, from, unique, note)
 	} else if err != nil {
 		return false, err
@@ -111,7 +111,7 @@ func withdraw(d *dirfs.Dir, feed, from, unique, note string) (withdrawn bool, er
 	for _, path := range []string{d.Join(from, unique), d.Join("new", feed, unique)} {
 		// Renamed first, because recovery would deliver a half-deleted entry that the journal
 		// names.
-		switch err := d.PutAside(feed, path, aside); {
+		switch err := d.PutAside(path, aside); {
 		case err == nil:
 			withdrawn = true
 		case !isNotExist(err):
@@ -125,7 +125,7 @@ func withdraw(d *dirfs.Dir, feed, from, unique, note string) (withdrawn bool, er
 // new/. If the entry is not staged, it was renamed before, and arrive returns nil.
 func arrive(d *dirfs.Dir, feed, from, unique string) error {
 	staged, to := d.Join(from, unique), d.Join("new", feed, unique)
-	err := d.Move(feed, staged, to)
+	err := d.Move(staged, to)
 	if isNotExist(err) {
 		if _, serr := dirfs.Lstat(staged); isNotExist(serr) {
 			return nil
@@ -133,7 +133,7 @@ func arrive(d *dirfs.Dir, feed, from, unique string) error {
 		if err := os.Mkdir(filepath.Dir(to), 0o777); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
-		err = d.Move(feed, staged, to)
+		err = d.Move(staged, to)
 	}
 	if errors.Is(err, os.ErrExist) {
 		return d.Drop(feed, staged)
