@@ -5,11 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,17 +27,13 @@ type cache struct {
 	items   []importfmt.Item
 	feeds   map[string]importfmt.Feed // their names and pages, by URL
 	notes   []string
-	temp    string // the directory of the copy
 }
 
-// close closes the database and removes the copy.
-func (c *cache) close() {
-	c.db.Close()
-	os.RemoveAll(c.temp)
-}
+// close closes the database.
+func (c *cache) close() { c.db.Close() }
 
-// openCache reads the entries in the database of newsboat, except their texts. It reads a copy, in which a write
-// that newsboat has not finished is undone, so that newsboat's files stay as they are.
+// openCache reads the entries in the database of newsboat, except their texts. It only reads, so that newsboat's files
+// stay as they are, and waits while newsboat writes.
 func openCache(ctx context.Context, path string) (*cache, error) {
 	if fi, err := os.Stat(path); err != nil {
 		return nil, err
@@ -47,83 +42,16 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 	} else if fi.Size() == 0 {
 		return nil, nil // newsboat never fetched anything
 	}
-	dir, err := os.MkdirTemp("", "lektor-import-")
-	if err != nil {
-		return nil, err
-	}
-	copied := filepath.Join(dir, "cache.db")
-	var c *cache
-	if err = copyCache(copied, path); err == nil {
-		if c, err = readCache(ctx, copied); err != nil {
-			err = cmdline.Hint(fmt.Errorf("%s: cannot be read as newsboat's cache: %w", path, err),
-				"if it is damaged, sqlite3 may save what is whole: sqlite3 cache.db .recover | sqlite3 saved.db; then name that behind the path of urls")
-		}
-	}
-	if err != nil {
-		os.RemoveAll(dir)
-		return nil, err
-	}
-	c.temp = dir
-	return c, nil
-}
-
-// copyCache copies a database with its journals. If it is written to meanwhile, it is
-// copied again, a few times.
-func copyCache(to, from string) error {
-	ends := []string{"", "-journal", "-wal"}
-	look := func() (now [3]string) {
-		for i, end := range ends {
-			if fi, err := os.Stat(from + end); err == nil {
-				now[i] = fmt.Sprint(fi.Size(), fi.ModTime().UnixNano())
-			}
-		}
-		return now
-	}
-	for try := 0; ; try++ {
-		before := look()
-		for _, end := range ends {
-			os.Remove(to + end)
-			if err := copyFile(to+end, from+end); err != nil && (end == "" || !errors.Is(err, fs.ErrNotExist)) {
-				return err
-			}
-		}
-		if look() == before {
-			return nil
-		}
-		if try == 5 {
-			return fmt.Errorf("%s: newsboat keeps writing to it; end newsboat first", from)
-		}
-	}
-}
-
-func copyFile(to, from string) error {
-	r, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	w, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(w, r)
-	return errors.Join(err, w.Close())
-}
-
-// readCache reads the tables. Columns that later versions of newsboat added may be missing.
-func readCache(ctx context.Context, path string) (*cache, error) {
-	db, err := sql.Open("sqlite", path)
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?mode=ro&_pragma=busy_timeout(5000)")
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
 	c := &cache{db: db}
-	if c.columns, err = columnsOf(ctx, db); err == nil {
-		err = c.readItems(ctx)
-	}
-	if err != nil {
+	if err = c.readItems(ctx); err != nil {
 		db.Close()
-		return nil, err
+		return nil, cmdline.Hint(fmt.Errorf("%s: cannot be read as newsboat's cache: %w", path, err),
+			"start newsboat and end it: it repairs its cache after a crash; if that does not help, sqlite3 may save what is whole: sqlite3 cache.db .recover | sqlite3 saved.db; then name that behind the path of urls")
 	}
 	c.readFeeds(ctx)
 	return c, nil
@@ -138,9 +66,23 @@ func (c *cache) or(column, otherwise string) string {
 	return otherwise
 }
 
-// readItems reads identity, date and flags of the entries, without their content.
+// readItems reads identity, date and flags of the entries, without their content. Columns that later versions of
+// newsboat added may be missing.
 func (c *cache) readItems(ctx context.Context) error {
-	rows, err := c.db.QueryContext(ctx,
+	rows, err := c.db.QueryContext(ctx, "SELECT * FROM rss_item LIMIT 0")
+	if err != nil {
+		return err
+	}
+	names, err := rows.Columns()
+	rows.Close()
+	if err != nil {
+		return err
+	}
+	c.columns = map[string]bool{}
+	for _, name := range names {
+		c.columns[name] = true
+	}
+	rows, err = c.db.QueryContext(ctx,
 		"SELECT id, guid, title, url, feedurl, CAST(pubDate AS INTEGER), CAST(unread AS INTEGER), "+c.or("flags",
 			"''")+", CAST("+c.or("deleted", "0")+" AS INTEGER) FROM rss_item ORDER BY id")
 	if err != nil {
@@ -246,30 +188,6 @@ func (c *cache) texts(ctx context.Context, kept []importfmt.Kept) error {
 		}
 	}
 	return rows.Err()
-}
-
-// columnsOf returns the names of the columns of the table of entries.
-func columnsOf(ctx context.Context, db *sql.DB) (map[string]bool, error) {
-	rows, err := db.QueryContext(ctx, "SELECT name FROM pragma_table_info('rss_item')")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	names := map[string]bool{}
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names[name] = true
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	if len(names) == 0 {
-		return nil, errors.New("no table of entries")
-	}
-	return names, nil
 }
 
 // someTitles names a few entries.

@@ -225,8 +225,8 @@ func TestHereAlready(t *testing.T) {
 	}
 }
 
-// A cache that newsboat was killed over is read from a copy, and stays as it is; one of
-// an older newsboat has fewer columns; what is no cache is an error.
+// A cache that newsboat was killed over is an error, and stays as it is; one of an older newsboat has
+// fewer columns; what is no cache is an error.
 func TestCache(t *testing.T) {
 	at := t.TempDir()
 	live := filepath.Join(at, "live.db")
@@ -253,9 +253,8 @@ func TestCache(t *testing.T) {
 		}
 	}
 	before, _ := testdir.Files(at)
-	items, _, err := readAll(t, killed)
-	if err != nil || len(items) != 9 || items[2].Read || items[0].Title != "One" {
-		t.Errorf("got %+v, %v; want err == nil and len(items) == 9 and !items[2].Read and items[0].Title == \"One\"", items, err)
+	if items, _, err := readAll(t, killed); err == nil || !strings.Contains(err.Error(), killed) {
+		t.Errorf("got %+v, %v; want an error that names the cache", items, err)
 	}
 	after, _ := testdir.Files(at)
 	for _, end := range []string{"killed.db", "killed.db-journal"} {
@@ -295,60 +294,6 @@ func TestCache(t *testing.T) {
 	}
 	if _, _, err := readAll(t, at); err == nil {
 		t.Error("a directory was read")
-	}
-}
-
-// A cache that newsboat is at work on is read as it was before, or with what stands in its
-// write-ahead log; nothing of it changes, and newsboat goes on.
-func TestBusyCache(t *testing.T) {
-	for name, c := range map[string]struct {
-		begin   []string
-		read    bool   // the third entry, then
-		end     string // statement that newsboat runs next
-		written bool   // and all are read
-	}{
-		"locked":           {[]string{"BEGIN EXCLUSIVE"}, false, "COMMIT", false},
-		"writing":          {[]string{"PRAGMA cache_size = 1", "BEGIN EXCLUSIVE", "UPDATE rss_item SET unread = 0, content = hex(randomblob(100000))", "UPDATE rss_item SET title = 'x'"}, false, "COMMIT", true},
-		"write-ahead log":  {[]string{"PRAGMA journal_mode = WAL", "PRAGMA wal_autocheckpoint = 0", "UPDATE rss_item SET unread = 0"}, true, "UPDATE rss_item SET unread = 0", true},
-		"writing to a log": {[]string{"PRAGMA journal_mode = WAL", "UPDATE rss_item SET content = 'y'", "PRAGMA cache_size = 1", "BEGIN IMMEDIATE", "UPDATE rss_item SET unread = 0, content = hex(randomblob(100000))"}, false, "COMMIT", true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			at := t.TempDir()
-			path := filepath.Join(at, "cache.db")
-			makeCache(t, path, "newsboat.sql")
-			db, err := sql.Open("sqlite", path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
-			db.SetMaxOpenConns(1)
-			do := func(s string) {
-				t.Helper()
-				if _, err := db.Exec(s); err != nil {
-					t.Fatalf("%s: %v", s, err)
-				}
-			}
-			for _, s := range c.begin {
-				do(s)
-			}
-			before, err := testdir.Files(at)
-			if err != nil {
-				t.Fatal(err)
-			}
-			items, _, err := readAll(t, path)
-			if err != nil || len(items) != 9 || items[2].Read != c.read || items[0].Title != "One" {
-				t.Errorf("got %+v, %v; want err == nil and len(items) == 9 and items[2].Read == c.read and items[0].Title == \"One\"", items, err)
-			}
-			after, err := testdir.Files(at)
-			if err != nil || !maps.Equal(before, after) {
-				t.Errorf("%v: newsboat's files changed", err)
-			}
-			do(c.end)
-			var read int
-			if err := db.QueryRow("SELECT count(*) FROM rss_item WHERE unread = 0").Scan(&read); err != nil || (read == 9) != c.written {
-				t.Errorf("%d are read, %v", read, err)
-			}
-		})
 	}
 }
 
