@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,45 +63,11 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, element, msg string
 	_, _ = w.Write(rsscloud.EncodeResult(element, err == nil, msg))
 }
 
-// wantsJSON reports whether a request prefers JSON to XML (RFC 9110, section 12.5.1): by
-// weight, then by exact name before wildcard, then by order.
+// wantsJSON reports whether a request names JSON before XML, or without XML. It ignores weights.
 func wantsJSON(accept []string) bool {
-	type wish struct {
-		q             float64
-		exact, before int
-	}
-	var best [2]wish // for XML and JSON
-	for i, part := range strings.Split(strings.Join(accept, ","), ",") {
-		kind, params, err := mime.ParseMediaType(part)
-		if err != nil {
-			continue
-		}
-		w := wish{q: 1, before: -i}
-		if text, ok := params["q"]; ok {
-			if w.q, err = strconv.ParseFloat(text, 64); err != nil || !(w.q >= 0 && w.q <= 1) {
-				continue
-			}
-		}
-		top, sub, _ := strings.Cut(kind, "/")
-		for k, name := range []string{"xml", "json"} {
-			switch {
-			case sub == name && (top == "application" || top == "text"):
-				w.exact = 2
-			case sub == "*" && (top == "application" || top == "text"):
-				w.exact = 1
-			case kind == "*/*":
-				w.exact = 0
-			default:
-				continue
-			}
-			// The most specific range determines the weight.
-			if b := &best[k]; *b == (wish{}) || w.exact > b.exact || w.exact == b.exact && w.q > b.q {
-				*b = w
-			}
-		}
-	}
-	x, j := best[0], best[1]
-	return cmp.Or(cmp.Compare(j.q, x.q), cmp.Compare(j.exact, x.exact), cmp.Compare(j.before, x.before)) > 0
+	wanted := strings.ToLower(strings.Join(accept, ","))
+	inJSON, inXML := strings.Index(wanted, "/json"), strings.Index(wanted, "/xml")
+	return inJSON >= 0 && (inXML < 0 || inJSON < inXML)
 }
 
 // pleaseNotify handles a registration by REST.
