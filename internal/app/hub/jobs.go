@@ -56,7 +56,7 @@ type job struct {
 	version int       // version that the last round took
 	tries   int       // failed attempts in a row
 	at      time.Time // when the next attempt is due; zero for now
-	last    time.Time // when the last attempt failed
+	rest    time.Time // until then, no extra attempt is made
 	extra   bool      // one more attempt is due now, because of an update
 }
 
@@ -105,7 +105,7 @@ func (j *jobs) resume(lines string, now time.Time) {
 			case a.tries > 0 && a.at.IsZero():
 				a.at = now.Add(step)
 			}
-			a.last = a.at.Add(-step)
+			a.rest = a.at.Add(extraAfter - step)
 		}
 		j.forget(hash)
 	}
@@ -379,7 +379,7 @@ func (j *jobs) update(hash string, doc feedState, keys []string, c *heldContent,
 		return nil, err
 	}
 	for _, key := range keys {
-		if a := f.pending[key]; a.tries > 0 && now.Sub(a.last) >= extraAfter {
+		if a := f.pending[key]; a.tries > 0 && !now.Before(a.rest) {
 			a.extra = true
 		}
 	}
@@ -467,15 +467,15 @@ func (j *jobs) hasNotified(p *round, key string) {
 }
 
 // failed ends an attempt that failed. An extra attempt does not count for the series of attempts. The
-// next attempt is not due before after.
-func (j *jobs) failed(p *round, key string, now, after time.Time, unread bool) {
+// next attempt is not due before the end of a pause.
+func (j *jobs) failed(p *round, key string, now time.Time, pause time.Duration, unread bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f, a := p.job(j, key)
 	if a == nil {
 		return
 	}
-	a.busy, a.last = false, now
+	a.busy, a.rest = false, now.Add(max(pause, extraAfter))
 	if a.extra {
 		a.extra = false
 	} else if a.tries++; retrySteps.Over(a.tries) {
@@ -490,19 +490,10 @@ func (j *jobs) failed(p *round, key string, now, after time.Time, unread bool) {
 	} else {
 		a.at = now.Add(retrySteps.Wait(a.tries, 0, 0))
 	}
-	if after.After(a.at) {
-		a.at = after
+	if end := now.Add(pause); end.After(a.at) {
+		a.at = end
 	}
 	_ = j.write(a.line(p.hash, key), false)
-}
-
-// postpone sets when the next attempt at a subscriber is due.
-func (j *jobs) postpone(p *round, key string, until time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if _, a := p.job(j, key); a != nil {
-		a.extra, a.at = false, until
-	}
 }
 
 // end ends a round. It returns the number of subscribers that wait for another attempt, and

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -171,12 +170,12 @@ func (h *notifier) notifiable(hash string, keys []string) (list []subscription, 
 // countUnread counts a failed attempt, because the feed or the subscription cannot be read.
 func (h *notifier) countUnread(p *round, key string) {
 	if h.jobs.take(p, key, h.now()) {
-		h.jobs.failed(p, key, h.now(), time.Time{}, true)
+		h.jobs.failed(p, key, h.now(), 0, true)
 	}
 }
 
-// ready returns the subscribers of a round that can be notified now. Subscribers that sent
-// Retry-After, and subscriptions that cannot be read, wait for a later round.
+// ready returns the subscribers of a round that can be notified now. Subscriptions that cannot be read
+// wait for a later round.
 func (h *notifier) ready(p *round) []subscription {
 	list, unread := h.notifiable(p.hash, p.keys)
 	there := make(map[string]bool, len(p.keys))
@@ -192,14 +191,7 @@ func (h *notifier) ready(p *round) []subscription {
 			h.jobs.hasNotified(p, key)
 		}
 	}
-	now := h.now()
-	return slices.DeleteFunc(list, func(s subscription) bool {
-		until, busy := s.busy(now)
-		if busy {
-			h.jobs.postpone(p, s.key(), until)
-		}
-		return busy
-	})
+	return list
 }
 
 // notifyAll notifies subscribers, on all hosts concurrently. Subscribers that failed or were slow
@@ -261,7 +253,7 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 	list, unread := h.notifiable(p.hash, []string{s.key()})
 	switch {
 	case len(unread) > 0:
-		h.jobs.failed(p, s.key(), h.now(), time.Time{}, true)
+		h.jobs.failed(p, s.key(), h.now(), 0, true)
 		return
 	case len(list) == 0:
 		h.jobs.hasNotified(p, s.key())
@@ -286,15 +278,15 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 		result = unsubscribed
 	case err != nil:
 		text := reason(err, allowCallbacks)
-		result = failed(text, httpmsg.Pause(err), place.Slow())
+		result = failed(text, place.Slow())
 		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), text)
 	}
 	is := *s
 	if result(&is, h.now()); is != *s {
-		is = h.recordResult(p.hash, s, result)
+		h.recordResult(p.hash, s, result)
 	}
 	if err != nil && !gone {
-		h.jobs.failed(p, s.key(), h.now(), is.After, false)
+		h.jobs.failed(p, s.key(), h.now(), min(httpmsg.Pause(err), mostAfter), false)
 		return
 	}
 	if p.few {
@@ -303,10 +295,9 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 	h.jobs.hasNotified(p, s.key())
 }
 
-// recordResult applies the result of a notification to the subscription's file, and returns the
-// subscription after it. If the file cannot be written, the notification still counts, because
-// sending it again would not help.
-func (h *notifier) recordResult(hash string, s *subscription, result transition) subscription {
+// recordResult applies the result of a notification to the subscription's file. If the file cannot be
+// written, the notification still counts, because sending it again would not help.
+func (h *notifier) recordResult(hash string, s *subscription, result transition) {
 	_, is, err := h.states.apply(hash, s.key(), result, h.now())
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
@@ -315,7 +306,6 @@ func (h *notifier) recordResult(hash string, s *subscription, result transition)
 	case is.Callback == "":
 		h.counts.add(s.Caller, -1)
 	}
-	return is
 }
 
 // hostOf returns the host of a callback for the log. The path is a secret of the

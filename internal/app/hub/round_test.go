@@ -80,7 +80,7 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 			if i%2 == 0 {
 				j.hasNotified(passes[0], key)
 			} else {
-				j.failed(passes[0], key, now, time.Time{}, false)
+				j.failed(passes[0], key, now, 0, false)
 			}
 		}
 		j.end(passes[0], now)
