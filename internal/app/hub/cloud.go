@@ -179,7 +179,7 @@ func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, err
 	doc, err := h.reader.readForSubscriber(ctx, s.Caller, s.Feed)
 	if err != nil && !errors.Is(err, errTooBusy) {
 		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
-		return nil, h.reader.unread("subscription", s.Feed)
+		return nil, unread("subscription", s.Feed)
 	}
 	return doc, err
 }
@@ -286,7 +286,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	}
 	_, caller := h.caller(r)
 	hash, job := hashOf(feedURL), job{url: feedURL, caller: caller}
-	wait := h.readings.gap(hash, h.opts.PingGap)
+	wait := h.holdOff(hash)
 	if joining := h.jobs.of(hash).joins > 0 && !h.states.subscribedTo(hash); joining || wait > 0 &&
 		h.readsForPing(hash, feedURL) {
 		if _, err := h.postpone(hash, job, wait); err != nil {
@@ -310,7 +310,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	case errors.Is(err, errTooBusy):
 		return "", err
 	default:
-		return "", h.reader.unread("ping", feedURL)
+		return "", unread("ping", feedURL)
 	}
 	if !t.changed {
 		h.logUnchanged(feedURL, t)

@@ -233,6 +233,10 @@ func (a *job) due(now time.Time, most time.Duration) bool {
 	return !a.at.After(now) || a.at.Sub(now) > most+time.Second
 }
 
+// paused reports whether a job waits longer than it does after its number of failures, because a server asked for a
+// pause (Retry-After) or for [Options].PingGap.
+func (a *job) paused(now time.Time) bool { return a.at.Sub(now) > retrySteps.Wait(a.tries, 0, 0) }
+
 // work is the jobs that are due at one moment.
 type work struct {
 	pings  map[string]*job // readings, by the hash of the feed

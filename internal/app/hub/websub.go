@@ -73,8 +73,7 @@ func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values)
 		// In this order, because a subscription is stored before it is no longer joining.
 		if h.jobs.of(hash).joins == 0 && !h.readsForPing(hash, t) {
 			h.logUnchanged(t, pingResult{nobody: true})
-		} else if _, err := h.postpone(hash, job{url: t, caller: caller},
-			h.readings.gap(hash, h.opts.PingGap)); err != nil {
+		} else if _, err := h.postpone(hash, job{url: t, caller: caller}, h.holdOff(hash)); err != nil {
 			unavailable(w, err.Error())
 			return
 		}
