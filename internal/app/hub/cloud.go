@@ -111,7 +111,7 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	each(func(i int) {
 		subs[i] = subscription{Callback: callback, Protocol: q.Protocol, Procedure: q.Procedure, Feed: q.URLs[i],
 			Caller: caller}
-		docs[i], errs[i] = h.subscribable(r.Context(), &subs[i])
+		docs[i], errs[i] = h.subscribable(&subs[i])
 	})
 	// The callback of a stranger is tried for one feed first. If this fails, the callback is
 	// not tried for the others, so that a victim gets one request.
@@ -167,7 +167,7 @@ func (h *Hub) registered(urls []string, callback, protocol string, errs []error)
 
 // subscribable reads the feed of a subscription. It fails if the caller cannot have another
 // subscription.
-func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, error) {
+func (h *Hub) subscribable(s *subscription) (*document, error) {
 	if err := checkFeed(s.Feed); err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, err
 			return nil, err
 		}
 	}
-	doc, err := h.reader.readForSubscriber(ctx, s.Caller, s.Feed)
+	doc, err := h.reader.readForSubscriber(s.Caller, s.Feed)
 	if err != nil && !errors.Is(err, errTooBusy) {
 		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
 		return nil, unread("subscription", s.Feed)
@@ -224,7 +224,7 @@ func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease
 	if was.wants(h.now()) {
 		return nil // the update has a job for it
 	}
-	f, err := h.currentState(hash)
+	f, err := h.states.readFeed(hash)
 	if err == nil && f.Digest != doc.known && f.Digest != doc.digest {
 		err = h.jobs.notify(hash, s.key())
 	}
@@ -298,7 +298,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return fmt.Sprintf("Thanks for the ping. The feed was read recently; it is read again in %s.",
 			wait.Round(time.Second)), nil
 	}
-	t, err := h.reader.ping(r.Context(), job)
+	t, err := h.reader.ping(job)
 	var ours rsscloud.Sentence
 	switch {
 	case err == nil:

@@ -162,10 +162,10 @@ type feedReader struct {
 
 // readForSubscriber reads a feed for a caller who subscribes to it. A recent reading is used again,
 // because thousands may renew their subscription to one feed.
-func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL string) (*document, error) {
+func (h *feedReader) readForSubscriber(caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
-	was, _ := h.currentState(hash)
-	r := h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false)
+	was, _ := h.states.readFeed(hash)
+	r := h.readInTurn(hash, job{url: feedURL, caller: caller}, false)
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -175,38 +175,27 @@ func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL stri
 }
 
 // ping reads a feed that was updated, and notifies its subscribers if it has changed. An
-// error is logged, and the feed is read again later, even if the caller does not wait.
-func (h *feedReader) ping(ctx context.Context, j job) (pingResult, error) {
+// error is logged, and the feed is read again later.
+func (h *feedReader) ping(j job) (pingResult, error) {
 	hash := hashOf(j.url)
 	wanted := h.readsForPing(hash, j.url)
-	r := h.readFor(ctx, hash, j, wanted)
-	if !wanted && r.err != nil && ctx.Err() == nil {
+	r := h.readInTurn(hash, j, wanted)
+	if !wanted && r.err != nil {
 		h.log.add("unread", j.url, "%s", reason(r.err, allowFeeds))
 	}
 	return r.result, cmp.Or(r.result.err, r.err)
-}
-
-// readFor reads a feed, or waits for another reading that can be used. The reading
-// continues after ctx ends.
-func (h *feedReader) readFor(ctx context.Context, hash string, j job, ping bool) *reading {
-	old := h.readings.newest(hash)
-	answer := make(chan *reading, 1)
-	h.background.working.Go(func() { answer <- h.readInTurn(hash, j, ping, old) })
-	select {
-	case r := <-answer:
-		return r
-	case <-ctx.Done():
-		return &reading{err: context.Cause(ctx)}
-	}
 }
 
 // errTooBusy is the error if a limit did not allow a request to a feed or callback in time.
 const errTooBusy = rsscloud.Sentence("This hub is too busy just now; try again later.")
 
 // readInTurn reads a feed when the limits of its caller allow it, or returns another
-// reading than old that can be used. Each caller has a limit of its own, so a caller with
-// many feeds does not delay others.
-func (h *feedReader) readInTurn(hash string, j job, ping bool, old *reading) *reading {
+// reading that can be used. Each caller has a limit of its own, so a caller with
+// many feeds does not delay others. The reading continues if the caller does not wait for the answer.
+func (h *feedReader) readInTurn(hash string, j job, ping bool) *reading {
+	h.background.working.Add(1)
+	defer h.background.working.Done()
+	old := h.readings.newest(hash)
 	ctx, cancel := context.WithTimeout(h.background.ctx, h.wait)
 	defer cancel()
 	for {
@@ -256,7 +245,7 @@ func (h *feedReader) compare(hash, feedURL string, r *reading) (pingResult, erro
 	if !r.ping || !h.states.subscribedTo(hash) {
 		return pingResult{nobody: true}, nil
 	}
-	was, err := h.currentState(hash)
+	was, err := h.states.readFeed(hash)
 	if err != nil {
 		return pingResult{}, err
 	}
@@ -329,7 +318,7 @@ func (h *shared) logUnchanged(feedURL string, t pingResult) {
 
 // pingLate does the job of a ping that waited.
 func (h *feedReader) pingLate(hash string, j *job) {
-	t, err := h.ping(h.background.ctx, *j)
+	t, err := h.ping(*j)
 	if err != nil && h.background.ctx.Err() != nil {
 		return // the next hub continues
 	}

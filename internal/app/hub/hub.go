@@ -117,12 +117,10 @@ type shared struct {
 	limits limits
 	budget budget
 	jobs   *jobs
-	// recording is held while a document is recorded, so that an older one is never recorded
-	// after a newer one.
-	recording sync.Mutex
-	readings  readings
-	counts    counts
-	feeds     *fetch.Client
+
+	readings readings
+	counts   counts
+	feeds    *fetch.Client
 
 	reader   feedReader
 	notifier notifier
@@ -190,7 +188,12 @@ func New(o Options, report httpserver.Reporter) (*Hub, error) {
 	h.reader = feedReader{h, readWait}
 	h.notifier = notifier{h, fetch.NewClient(o.Callbacks), semaphore.NewWeighted(heldMost)}
 	h.background.ctx, h.background.stop = context.WithCancel(context.Background())
-	h.recordAll() // documents that were not recorded before a kill
+	for hash, doc := range h.jobs.documents { // some may not have been recorded before a kill
+		f, err := st.readFeed(hash)
+		if err == nil && f.Digest != "" && f.Digest != doc.Digest && !f.Changed.After(doc.Changed) {
+			h.record(hash, doc)
+		}
+	}
 	return &Hub{shared: h, users: u, pingWait: waitMost}, nil
 }
 
@@ -250,32 +253,11 @@ func (h *shared) due() time.Time {
 	return w.next
 }
 
-// currentState returns the state of a feed, preferring a document that is not recorded yet.
-func (h *shared) currentState(hash string) (feedState, error) {
-	if f := h.jobs.of(hash).newest; f != nil {
-		return *f, nil
-	}
-	return h.states.readFeed(hash)
-}
-
 // record writes the newest document of a feed to its file, after its subscribers were added to the
-// table. If that fails, the table keeps the document, and the next sweep records it.
-func (h *shared) record(hash string) {
-	h.recording.Lock()
-	defer h.recording.Unlock()
-	if f := h.jobs.of(hash).newest; f != nil {
-		if err := h.states.writeFeed(hash, *f); err != nil {
-			h.report.Warn("%v", err)
-			return
-		}
-		h.jobs.recorded(hash, f)
-	}
-}
-
-// recordAll records the documents that are not recorded yet.
-func (h *shared) recordAll() {
-	for _, hash := range h.jobs.unrecorded() {
-		h.record(hash)
+// table. If that fails, the next ping notifies them again.
+func (h *shared) record(hash string, f feedState) {
+	if err := h.states.writeFeed(hash, f); err != nil {
+		h.report.Warn("%v", err)
 	}
 }
 
@@ -308,7 +290,6 @@ func (h *Hub) sweep(clean bool) {
 	if clean {
 		// Modification times are by the real clock.
 		atomicfile.SweepTree(h.states.dir, time.Now())
-		h.recordAll()
 	}
 	s, err := h.states.sweep(clean, h.now, func() bool { return h.background.ctx.Err() != nil }, h.report.Warn)
 	if err != nil {

@@ -22,23 +22,24 @@ import (
 //
 //	FEED KEY TRIES TIME                   notify a subscriber at TIME; TRIES attempts have failed
 //	FEED ping TRIES TIME URL CALLER       read the feed at URL; TRIES readings have failed
-//	FEED document LENGTH TIME URL DIGEST  record that subscribers know this document
-//	FEED KEY, FEED ping, FEED document    the job is done
+//	FEED document LENGTH TIME URL DIGEST  subscribers know this document, or have a job
+//	FEED KEY, FEED ping                   the job is done
 //
-// The jobs of an update and its document are one append, so after a kill the same update is
-// never detected again.
+// The jobs of an update and its document are one append, and then the document is recorded in the file
+// of the feed. After a kill, the next hub records it, so the same update is never detected again.
 type jobs struct {
 	mu      sync.Mutex
 	log     *filelog.Log
 	compact int64                // size at which the log is compacted, in bytes
 	stale   bool                 // the log lacks lines that could not be written
 	feeds   map[string]*feedJobs // by hash
+	// documents are those of the log of an earlier hub, by hash of the feed.
+	documents map[string]feedState
 }
 
 // feedJobs are the jobs of a feed.
 type feedJobs struct {
 	ping    *job            // nil for none
-	newest  *feedState      // document to record; nil for none
 	pending map[string]*job // subscribers without the newest document, by key
 	version int             // number of the document; each update increments it
 	fresh   bool            // no round has begun with this version
@@ -85,7 +86,7 @@ func openJobs(dir string, now time.Time) (*jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &jobs{log: log, compact: minCompact, feeds: map[string]*feedJobs{}}
+	j := &jobs{log: log, compact: minCompact, feeds: map[string]*feedJobs{}, documents: map[string]feedState{}}
 	j.resume(string(data), now)
 	return j, nil
 }
@@ -134,11 +135,9 @@ func (j *jobs) replay(line string) {
 		if url := rest[2]; hashOf(url) == hash && checkFeed(url) == nil {
 			f.ping = &job{tries: n, at: at, url: url, caller: rest[3]}
 		}
-	case key == docKey && len(rest) == 0:
-		f.newest = nil
 	case key == docKey && len(rest) == 4:
 		if url := rest[2]; hashOf(url) == hash {
-			f.newest = &feedState{URL: url, Digest: rest[3], Length: n, Changed: at}
+			j.documents[hash] = feedState{URL: url, Digest: rest[3], Length: n, Changed: at}
 		}
 	case !isKey(key):
 	case len(rest) == 0:
@@ -176,7 +175,7 @@ func (j *jobs) feed(hash string) *feedJobs {
 // forget removes a feed without jobs from the table. If the table is then empty, it empties
 // the log. The caller holds mu.
 func (j *jobs) forget(hash string) {
-	if f := j.feeds[hash]; f != nil && f.ping == nil && f.newest == nil && f.running == nil && f.joins == 0 &&
+	if f := j.feeds[hash]; f != nil && f.ping == nil && f.running == nil && f.joins == 0 &&
 		len(f.pending) == 0 {
 		delete(j.feeds, hash)
 	}
@@ -210,9 +209,6 @@ func (j *jobs) rewrite() {
 	for hash, f := range j.feeds {
 		if f.ping != nil {
 			b.WriteString(f.ping.line(hash, pingKey))
-		}
-		if f.newest != nil {
-			b.WriteString(f.newest.line(hash))
 		}
 		for key, a := range f.pending {
 			b.WriteString(a.line(hash, key))
@@ -324,18 +320,6 @@ func (j *jobs) hasRead(hash string, a *job) {
 	}
 }
 
-// unrecorded returns the feeds with a document to record.
-func (j *jobs) unrecorded() (hashes []string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for hash, f := range j.feeds {
-		if f.newest != nil {
-			hashes = append(hashes, hash)
-		}
-	}
-	return hashes
-}
-
 // of returns a copy of the jobs of a feed.
 func (j *jobs) of(hash string) feedJobs {
 	j.mu.Lock()
@@ -346,20 +330,8 @@ func (j *jobs) of(hash string) feedJobs {
 	return feedJobs{}
 }
 
-// recorded ends the job to record a document, unless there is a newer one.
-func (j *jobs) recorded(hash string, doc *feedState) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if f := j.feeds[hash]; f != nil && f.newest == doc {
-		f.newest = nil
-		_ = j.write(hash+"\t"+docKey+"\n", false)
-		j.forget(hash)
-	}
-}
-
-// update adds a job for each subscriber, and the job to record the document. They are
-// durable when update returns. It returns the content of an older document that is no
-// longer needed.
+// update adds a job for each subscriber. The jobs and the document are durable when update returns.
+// It returns the content of an older document that is no longer needed.
 func (j *jobs) update(hash string, doc feedState, keys []string, c *heldContent, now time.Time) (older *heldContent,
 	err error) {
 	j.mu.Lock()
@@ -388,9 +360,9 @@ func (j *jobs) update(hash string, doc feedState, keys []string, c *heldContent,
 		}
 	}
 	older, f.content = f.content, c
-	f.newest = &doc
 	f.version++
 	f.fresh = f.fresh || len(keys) > 0
+	j.forget(hash) // if there are no subscribers
 	return older, nil
 }
 

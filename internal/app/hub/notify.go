@@ -71,7 +71,7 @@ func (h *notifier) update(hash string, f feedState, list []subscription, keys []
 		return err
 	}
 	h.release(older)
-	h.record(hash)
+	h.record(hash, f)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (h *notifier) release(c *heldContent) {
 func (h *notifier) notifyRound(p *round) {
 	defer close(p.done)
 	list, c := h.ready(p), p.content
-	if f, _ := h.currentState(p.hash); f.URL != "" {
+	if f, _ := h.states.readFeed(p.hash); f.URL != "" {
 		p.feed = f.URL
 	} else if len(list) > 0 {
 		p.feed = list[0].Feed // the file of the feed was removed, or cannot be read

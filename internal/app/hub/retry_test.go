@@ -55,7 +55,7 @@ func (w *world) advance(d time.Duration) {
 // onDisk reads the jobs that the next hub would continue.
 func (w *world) onDisk() *jobs {
 	data, _ := os.ReadFile(filepath.Join(w.opts.State, "jobs"))
-	j := &jobs{feeds: map[string]*feedJobs{}}
+	j := &jobs{feeds: map[string]*feedJobs{}, documents: map[string]feedState{}}
 	for line := range strings.Lines(string(data)) {
 		j.replay(strings.TrimSuffix(line, "\n"))
 	}

@@ -119,7 +119,7 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 			return err
 		}
 	}
-	doc, err := h.reader.readForSubscriber(ctx, s.Caller, s.Feed)
+	doc, err := h.reader.readForSubscriber(s.Caller, s.Feed)
 	if errors.Is(err, errTooBusy) {
 		return err // a denial would last long; the subscriber should try again
 	}
