@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lektordir/lektor/internal/http/httpmsg"
@@ -115,28 +114,24 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	})
 	// The callback of a stranger is tried for one feed first. If this fails, the callback is
 	// not tried for the others, so that a victim gets one request.
-	var dead atomic.Pointer[error]
-	confirm := func(i int) {
-		if err := dead.Load(); err != nil {
-			errs[i] = *err
-			return
+	var dead error
+	confirmed := -1
+	for i := range errs {
+		if errs[i] = cmp.Or(errs[i], dead); errs[i] != nil {
+			continue
 		}
 		tried, err := h.subscribe(r.Context(), subs[i], docs[i], domain, foreign)
-		if errs[i] = err; err != nil && tried {
-			dead.Store(&err)
+		if errs[i] = err; err == nil {
+			confirmed = i
+			break
 		}
-	}
-	first := 0
-	for ; first < len(errs); first++ {
-		if errs[first] == nil {
-			if confirm(first); errs[first] == nil {
-				break
-			}
+		if tried {
+			dead = err
 		}
 	}
 	each(func(i int) {
-		if i > first {
-			confirm(i)
+		if i > confirmed {
+			_, errs[i] = h.subscribe(r.Context(), subs[i], docs[i], domain, foreign)
 		}
 	})
 	return h.registered(q.URLs, callback, q.Protocol, errs)

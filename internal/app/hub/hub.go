@@ -47,7 +47,7 @@ type Options struct {
 	httpserver.Options
 	State string // directory of the state, created if missing
 
-	// Public is the URL of the hub for clients.
+	// Public is the URL of the hub for clients. [Serve] sets it if it is nil.
 	Public *url.URL
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
@@ -408,9 +408,6 @@ func (h *Hub) calls() map[string]http.HandlerFunc {
 
 // base returns the path of the public URL, without a final slash; "" for none.
 func (h *Hub) base() string {
-	if h.opts.Public == nil {
-		return ""
-	}
 	if p := strings.Trim(h.opts.Public.Path, "/"); p != "" {
 		return "/" + p
 	}

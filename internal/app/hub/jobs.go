@@ -74,7 +74,6 @@ const (
 	jobsName = "jobs"
 	pingKey  = "ping"
 	docKey   = "document"
-	fewKeys  = 10
 
 	maxJobs    = 512 << 20 // maximum size of the log, in bytes
 	minCompact = 1 << 20
@@ -282,8 +281,7 @@ func (j *jobs) begin(now time.Time, most time.Duration, subscribed func(hash str
 		}
 		if len(keys) > 0 || f.fresh && !busy {
 			slices.Sort(keys)
-			f.running = &round{hash: hash, version: f.version, fresh: f.fresh, few: len(f.pending) <= fewKeys,
-				keys: keys, content: f.content, done: make(chan struct{})}
+			f.running = &round{hash: hash, version: f.version, fresh: f.fresh, keys: keys, content: f.content, done: make(chan struct{})}
 			f.content, f.fresh = nil, false
 			w.rounds = append(w.rounds, f.running)
 		}
@@ -391,7 +389,6 @@ type round struct {
 	hash, feed string // hash and URL of the feed
 	version    int
 	fresh      bool // first round with this version
-	few        bool // few enough subscribers to log each one
 	keys       []string
 	content    *heldContent  // nil if it must be read again
 	done       chan struct{} // closed at the end

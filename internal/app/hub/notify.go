@@ -18,6 +18,9 @@ import (
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
+// fewKeys is the number of subscribers of a round up to which each one is logged.
+const fewKeys = 10
+
 // heldContent is a document for WebSub subscribers. held is the part of [notifier].held that it
 // has acquired, in bytes.
 type heldContent struct {
@@ -289,7 +292,7 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 		h.jobs.failed(p, s.key(), h.now(), min(httpmsg.Pause(err), mostAfter), false)
 		return
 	}
-	if p.few {
+	if len(p.keys) <= fewKeys {
 		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
 	}
 	h.jobs.hasNotified(p, s.key())
