@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -74,8 +75,9 @@ func (h *Hub) pleaseNotify(w http.ResponseWriter, r *http.Request) {
 	msg, err := "", error(nil)
 	body, err := bodyOf(w, r, "request", h.opts.MaxForm)
 	if err == nil {
+		form, _ := url.ParseQuery(string(body)) // without malformed pairs
 		var q rsscloud.Request
-		if q, err = rsscloud.ReadRequest(rsscloud.ReadForm(string(body)), h.opts.MaxURLs); err == nil {
+		if q, err = rsscloud.ReadRequest(form, h.opts.MaxURLs); err == nil {
 			msg, err = h.register(r, q)
 		}
 	}
@@ -264,9 +266,10 @@ func (h *Hub) pingREST(w http.ResponseWriter, r *http.Request) {
 	msg := ""
 	if err == nil {
 		err = &rsscloud.MissingError{Names: []string{"url"}}
-		for _, p := range rsscloud.ReadForm(string(body)) {
-			if strings.EqualFold(p[0], "url") && strings.TrimSpace(p[1]) != "" {
-				msg, err = h.pinged(r, strings.TrimSpace(p[1]))
+		form, _ := url.ParseQuery(string(body)) // without malformed pairs
+		for name := range form {
+			if u := strings.TrimSpace(form.Get(name)); strings.EqualFold(name, "url") && u != "" {
+				msg, err = h.pinged(r, u)
 				break
 			}
 		}
