@@ -168,10 +168,8 @@ func (h *Hub) subscribable(s *subscription) (*document, error) {
 	if err := checkFeed(s.Feed); err != nil {
 		return nil, err
 	}
-	if _, err := h.states.read(hashOf(s.Feed), s.key()); err != nil {
-		if err := h.counts.checkLimit(s.Caller); err != nil {
-			return nil, err
-		}
+	if err := h.checkLimit(s); err != nil {
+		return nil, err
 	}
 	doc, err := h.reader.readForSubscriber(s.Caller, s.Feed)
 	if err != nil && !errors.Is(err, errTooBusy) {
@@ -318,11 +316,9 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return "Thanks for the ping. The feed has not changed since the last ping.", nil
 	}
 	if t.done != nil {
-		timer := time.NewTimer(h.pingWait)
-		defer timer.Stop()
 		select {
 		case <-t.done:
-		case <-timer.C:
+		case <-time.After(h.pingWait):
 		}
 	}
 	return fmt.Sprintf("Thanks for the ping. The feed has changed; %s will be notified.",

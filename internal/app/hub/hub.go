@@ -229,14 +229,11 @@ func (h *Hub) Run(ctx context.Context) error {
 			next = top
 		}
 		// wake at least every minute: machines sleep, and clocks are set
-		timer := time.NewTimer(max(0, min(next.Sub(now), time.Minute)))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
 		case <-h.background.wake:
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(min(next.Sub(now), time.Minute)):
 		}
 	}
 }
@@ -338,14 +335,18 @@ func (c *counts) add(caller string, n int) {
 	}
 }
 
-// checkLimit returns an error if a caller cannot have another subscription.
-func (c *counts) checkLimit(caller string) error {
+// checkLimit returns an error for a new subscription whose caller cannot have another one.
+func (h *shared) checkLimit(s *subscription) error {
+	if _, err := h.states.read(hashOf(s.Feed), s.key()); err == nil {
+		return nil
+	}
+	c := &h.counts
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.all >= c.most:
 		return errFull
-	case c.callers[caller] >= c.perCaller:
+	case c.callers[s.Caller] >= c.perCaller:
 		return errTooMany
 	}
 	return nil

@@ -340,17 +340,16 @@ func (j *jobs) update(hash string, doc feedState, keys []string, c *heldContent,
 	b.WriteString(doc.line(hash))
 	for _, key := range keys {
 		if f.pending[key] == nil {
-			f.pending[key] = &job{}
-			b.WriteString(f.pending[key].line(hash, key))
+			b.WriteString((&job{}).line(hash, key))
 			added = append(added, key)
 		}
 	}
 	if err := j.write(b.String(), true); err != nil {
-		for _, key := range added {
-			delete(f.pending, key)
-		}
 		j.forget(hash)
 		return nil, err
+	}
+	for _, key := range added {
+		f.pending[key] = &job{}
 	}
 	for _, key := range keys {
 		if a := f.pending[key]; a.tries > 0 && !now.Before(a.rest) {

@@ -118,12 +118,9 @@ func (s *subscription) wants(now time.Time) bool {
 // duration" (section 7).
 func (s *subscription) givenUp() bool { return s.Protocol != WebSub && s.Errors >= strikes }
 
-// hasFailed reports whether the last notification failed.
-func (s *subscription) hasFailed() bool { return s.Errors > 0 || !s.Failed.IsZero() }
-
 // rank orders the subscribers on a host: those that failed or were slow last time are last.
 func (s *subscription) rank() int {
-	if s.hasFailed() || s.Slow {
+	if !s.Failed.IsZero() || s.Slow {
 		return 1
 	}
 	return 0

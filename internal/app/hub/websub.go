@@ -113,11 +113,9 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 	defer cancel()
 	hash := hashOf(s.Feed)
 	defer h.joining(hash)()
-	if _, err := h.states.read(hash, s.key()); err != nil {
-		if err := h.counts.checkLimit(s.Caller); err != nil {
-			h.deny(ctx, q, err.Error())
-			return err
-		}
+	if err := h.checkLimit(&s); err != nil {
+		h.deny(ctx, q, err.Error())
+		return err
 	}
 	doc, err := h.reader.readForSubscriber(s.Caller, s.Feed)
 	if errors.Is(err, errTooBusy) {
