@@ -88,29 +88,22 @@ func (rs *readings) find(hash string, ping bool, old *reading) *reading {
 	return r
 }
 
-// join calls find with mu locked.
-func (rs *readings) join(hash string, ping bool, old *reading) *reading {
+// use returns a reading that can be used, see find. If there is none, it begins the reading fresh and returns that,
+// which may be nil.
+func (rs *readings) use(hash string, ping bool, old, fresh *reading) *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return rs.find(hash, ping, old)
-}
-
-// begin begins a reading. It returns nil if find returns one.
-func (rs *readings) begin(hash string, ping bool, old *reading, tries int) *reading {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if rs.find(hash, ping, old) != nil {
-		return nil
+	if r := rs.find(hash, ping, old); r != nil || fresh == nil {
+		return r
 	}
-	r := &reading{ping: ping, tries: tries, done: make(chan struct{})}
 	if before := rs.last[hash]; before != nil {
-		r.pinged = before.pinged
+		fresh.pinged = before.pinged
 	}
 	if len(rs.last) >= remember {
 		maps.DeleteFunc(rs.last, func(_ string, r *reading) bool { return !r.at.IsZero() })
 	}
-	rs.last[hash] = r
-	return r
+	rs.last[hash] = fresh
+	return fresh
 }
 
 // end ends a reading.
@@ -199,7 +192,7 @@ func (h *feedReader) readInTurn(hash string, j job, ping bool) *reading {
 	ctx, cancel := context.WithTimeout(h.background.ctx, h.wait)
 	defer cancel()
 	for {
-		if r := h.readings.join(hash, ping, old); r != nil {
+		if r := h.readings.use(hash, ping, old, nil); r != nil {
 			<-r.done
 			if !ping || r.ping && r != old && r.tries <= j.tries {
 				return r
@@ -212,12 +205,14 @@ func (h *feedReader) readInTurn(hash string, j job, ping bool) *reading {
 			h.unreadFor(hash, j, ping, r)
 			return r
 		}
-		if r := h.readings.begin(hash, ping, old, j.tries); r != nil {
+		r := &reading{ping: ping, tries: j.tries, done: make(chan struct{})}
+		begun := h.readings.use(hash, ping, old, r) == r
+		if begun {
 			h.readNow(hash, j, r)
-			place.Release()
+		}
+		if place.Release(); begun {
 			return r
 		}
-		place.Release()
 	}
 }
 
@@ -298,8 +293,7 @@ func (h *feedReader) again(hash string, j job, err error) (time.Duration, error)
 // postpone adds a job to read a feed, or makes it due earlier. It returns the time until it
 // is due.
 func (h *shared) postpone(hash string, j job, wait time.Duration) (time.Duration, error) {
-	j.at = h.now().Add(wait)
-	at, err := h.jobs.read(hash, job{url: j.url, caller: j.caller, tries: j.tries, at: j.at})
+	at, err := h.jobs.read(hash, job{url: j.url, caller: j.caller, tries: j.tries, at: h.now().Add(wait)})
 	h.poke()
 	if err != nil {
 		return 0, h.failing(err)
