@@ -23,8 +23,6 @@ import (
 // Common are the options of all commands.
 type Common struct {
 	Dir string // path of the lektor-dir
-	// Now is the clock; the default is time.Now.
-	Now func() time.Time
 	// Fetch configures requests to hubs. AllowPrivate lists the private addresses that hubs
 	// may have.
 	Fetch fetch.Config

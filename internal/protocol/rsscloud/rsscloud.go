@@ -212,24 +212,15 @@ func elsewhere(target string) []string {
 	p := strings.TrimSuffix(u.Path, "/")
 	last := p[strings.LastIndexByte(p, '/')+1:]
 	switch strings.ToLower(last) {
-	case "":
-		add("/rsscloud/pleaseNotify")
-		add("/pleaseNotify")
-		return out
-	case "pleasenotify":
+	case "", "pleasenotify":
 		last = "pleaseNotify"
 	case "ping":
 		last = "ping"
 	default:
 		return out
 	}
-	if strings.HasPrefix(strings.ToLower(p), "/rsscloud/") {
-		add("/rsscloud/" + last)
-		add("/" + last)
-	} else {
-		add("/" + last)
-		add("/rsscloud/" + last)
-	}
+	add("/rsscloud/" + last)
+	add("/" + last)
 	add(p + "/")
 	return out
 }
