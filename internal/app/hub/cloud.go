@@ -263,7 +263,7 @@ func (h *Hub) pingREST(w http.ResponseWriter, r *http.Request) {
 	body, err := bodyOf(w, r, "request", h.opts.MaxForm)
 	msg := ""
 	if err == nil {
-		err = &rsscloud.MissingError{Names: []string{"url"}}
+		err = rsscloud.Missing("url")
 		form, _ := url.ParseQuery(string(body)) // without malformed pairs
 		for name := range form {
 			if u := strings.TrimSpace(form.Get(name)); strings.EqualFold(name, "url") && u != "" {

@@ -46,12 +46,20 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 		if err != nil {
 			return err
 		}
-		var list []subscription
-		list, keys = h.notifiable(hash, all)
+		list, unread, _ := h.notifiable(hash, all)
+		keys = unread
 		for _, s := range list {
 			keys = append(keys, s.key())
 		}
-		return h.update(hash, f, list, keys, doc)
+		c := h.hold(list, doc)
+		older, err := h.jobs.update(hash, f, keys, c, h.now())
+		if err != nil {
+			h.release(c)
+			return err
+		}
+		h.release(older)
+		h.record(hash, f)
+		return nil
 	})
 	if err != nil {
 		return t, err
@@ -63,19 +71,6 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 		t.done = p.done
 	}
 	return t, nil
-}
-
-// update adds a job for each subscriber, and records the document.
-func (h *notifier) update(hash string, f feedState, list []subscription, keys []string, doc *document) error {
-	c := h.hold(list, doc)
-	older, err := h.jobs.update(hash, f, keys, c, h.now())
-	if err != nil {
-		h.release(c)
-		return err
-	}
-	h.release(older)
-	h.record(hash, f)
-	return nil
 }
 
 // wantsContent reports whether any subscriber gets the document itself.
@@ -161,13 +156,13 @@ func (h *notifier) notifyRound(p *round) {
 }
 
 // notifiable calls [states.notifiable], and warns of subscriptions that cannot be read.
-func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread []string) {
-	list, unread, err := h.states.notifiable(hash, keys, h.now())
+func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread, ended []string) {
+	list, unread, ended, err := h.states.notifiable(hash, keys, h.now())
 	if len(unread) > 0 {
 		h.report.Warn("%s cannot be read, and will be notified later: %v", humanize.Count(len(unread), "subscription"),
 			err)
 	}
-	return list, unread
+	return list, unread, ended
 }
 
 // countUnread counts a failed attempt, because the feed or the subscription cannot be read.
@@ -180,19 +175,12 @@ func (h *notifier) countUnread(p *round, key string) {
 // ready returns the subscribers of a round that can be notified now. Subscriptions that cannot be read
 // wait for a later round.
 func (h *notifier) ready(p *round) []subscription {
-	list, unread := h.notifiable(p.hash, p.keys)
-	there := make(map[string]bool, len(p.keys))
-	for _, s := range list {
-		there[s.key()] = true
-	}
+	list, unread, ended := h.notifiable(p.hash, p.keys)
 	for _, key := range unread {
-		there[key] = true
 		h.countUnread(p, key)
 	}
-	for _, key := range p.keys {
-		if !there[key] {
-			h.jobs.hasNotified(p, key)
-		}
+	for _, key := range ended {
+		h.jobs.hasNotified(p, key)
 	}
 	return list
 }
@@ -253,7 +241,7 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 		return
 	}
 	// The subscription may have ended since the round began, or have a new secret.
-	list, unread := h.notifiable(p.hash, []string{s.key()})
+	list, unread, _ := h.notifiable(p.hash, []string{s.key()})
 	switch {
 	case len(unread) > 0:
 		h.jobs.failed(p, s.key(), h.now(), 0, true)

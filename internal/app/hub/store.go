@@ -183,20 +183,21 @@ func (st states) readSubscription(hash, key string) (s subscription, v *values.V
 }
 
 // notifiable reads subscriptions to a feed, and returns those that are to be notified.
-// unread are the keys of existing subscriptions that could not be read; err is the first
-// error.
-func (st states) notifiable(hash string, keys []string, now time.Time) (list []subscription, unread []string,
+// unread are the keys of existing subscriptions that could not be read, and ended the others;
+// err is the first error.
+func (st states) notifiable(hash string, keys []string, now time.Time) (list []subscription, unread, ended []string,
 	err error) {
 	for _, key := range keys {
 		switch s, rerr := st.read(hash, key); {
-		case errors.Is(rerr, fs.ErrNotExist):
-		case rerr != nil:
-			unread, err = append(unread, key), cmp.Or(err, rerr)
-		case s.wants(now) && s.key() == key:
+		case rerr == nil && s.wants(now) && s.key() == key:
 			list = append(list, s)
+		case rerr == nil || errors.Is(rerr, fs.ErrNotExist):
+			ended = append(ended, key)
+		default:
+			unread, err = append(unread, key), cmp.Or(err, rerr)
 		}
 	}
-	return list, unread, err
+	return list, unread, ended, err
 }
 
 // apply applies a transition to a subscription and updates its file. It returns the

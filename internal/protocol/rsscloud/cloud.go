@@ -44,11 +44,9 @@ func (s Sentence) Error() string { return string(s) }
 // Sayf returns a formatted [Sentence].
 func Sayf(format string, args ...any) error { return Sentence(fmt.Sprintf(format, args...)) }
 
-// A MissingError lists the parameters that a request lacks, in the traditional order.
-type MissingError struct{ Names []string }
-
-func (e *MissingError) Error() string {
-	return "The following parameters were missing from the request body: " + strings.Join(e.Names, ", ") + "."
+// Missing returns an error with the parameters that a request lacks, in the traditional order.
+func Missing(names ...string) error {
+	return Sayf("The following parameters were missing from the request body: %s.", strings.Join(names, ", "))
 }
 
 // ReadRequest reads a REST request. Names of parameters may be in any case, and each that
@@ -78,7 +76,7 @@ func ReadRequest(form url.Values, most int) (Request, error) {
 		missing = append(missing, "url1")
 	}
 	if len(missing) > 0 {
-		return r, &MissingError{missing}
+		return r, Missing(missing...)
 	}
 	r.Procedure, r.Domain = given["notifyprocedure"], given["domain"]
 	return r, r.set(given["port"], given["path"], given["protocol"])
