@@ -653,7 +653,7 @@ var formats = []format{
 	{"lektor-cloudd(1)", "hub/log", moment + `\t[a-z]+\t` + aField + `\t` + aField},
 	{"lektor-cloudd(1)", "hub/jobs", aHash + `\t(` + aHash + `(\t\d+\t(` + moment + `)?)?|ping(\t\d+\t(` + moment + `)?\t[^\t\r]+\t[^\t\r]*)?|document(\t\d+\t` + moment + `\t[^\t\r]+\t[0-9a-f]+)?)`},
 	{"lektor-cloudd(1)", "hub/feeds/*/*/feed", `(url|digest|length|changed)\t[^\t\r]+`},
-	{"lektor-cloudd(1)", "hub/feeds/*/*/subs/*", `(callback|protocol|procedure|secret|feed|caller|since|expires|errors|failed|error|after|slow)\t[^\r]+`},
+	{"lektor-cloudd(1)", "hub/feeds/*/*/subs/*", `(callback|protocol|procedure|secret|feed|caller|since|expires|errors|failed|error|slow)\t[^\r]+`},
 	{"lektor-serve(1)", "serve/tokens", `[^\t\r]+(\t[^\t\r]+){6}`},
 	{"lektor-pages(1)", "html/.lektor-html", `lektor-html \d|entry\t[^\t\r/]+/[^\t\r/]+\t-?\d+\t` + aField + `\t` + aField + `\t(images)?\t` + aField + `\tU?F?|page\t[a-z0-9/.-]+\t[0-9a-f]+\t\d+`},
 	{"lektor-pages(1)", "mail/.lektor-mail", `lektor-mail 1|[^\t\r/]+/[^\t\r/]+`},

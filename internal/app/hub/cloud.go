@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
+	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lektordir/lektor/internal/http/httpmsg"
@@ -65,45 +63,11 @@ func (h *Hub) result(w http.ResponseWriter, r *http.Request, element, msg string
 	_, _ = w.Write(rsscloud.EncodeResult(element, err == nil, msg))
 }
 
-// wantsJSON reports whether a request prefers JSON to XML (RFC 9110, section 12.5.1): by
-// weight, then by exact name before wildcard, then by order.
+// wantsJSON reports whether a request names JSON before XML, or without XML. It ignores weights.
 func wantsJSON(accept []string) bool {
-	type wish struct {
-		q             float64
-		exact, before int
-	}
-	var best [2]wish // for XML and JSON
-	for i, part := range strings.Split(strings.Join(accept, ","), ",") {
-		kind, params, err := mime.ParseMediaType(part)
-		if err != nil {
-			continue
-		}
-		w := wish{q: 1, before: -i}
-		if text, ok := params["q"]; ok {
-			if w.q, err = strconv.ParseFloat(text, 64); err != nil || !(w.q >= 0 && w.q <= 1) {
-				continue
-			}
-		}
-		top, sub, _ := strings.Cut(kind, "/")
-		for k, name := range []string{"xml", "json"} {
-			switch {
-			case sub == name && (top == "application" || top == "text"):
-				w.exact = 2
-			case sub == "*" && (top == "application" || top == "text"):
-				w.exact = 1
-			case kind == "*/*":
-				w.exact = 0
-			default:
-				continue
-			}
-			// The most specific range determines the weight.
-			if b := &best[k]; *b == (wish{}) || w.exact > b.exact || w.exact == b.exact && w.q > b.q {
-				*b = w
-			}
-		}
-	}
-	x, j := best[0], best[1]
-	return cmp.Or(cmp.Compare(j.q, x.q), cmp.Compare(j.exact, x.exact), cmp.Compare(j.before, x.before)) > 0
+	wanted := strings.ToLower(strings.Join(accept, ","))
+	inJSON, inXML := strings.Index(wanted, "/json"), strings.Index(wanted, "/xml")
+	return inJSON >= 0 && (inXML < 0 || inJSON < inXML)
 }
 
 // pleaseNotify handles a registration by REST.
@@ -111,8 +75,9 @@ func (h *Hub) pleaseNotify(w http.ResponseWriter, r *http.Request) {
 	msg, err := "", error(nil)
 	body, err := bodyOf(w, r, "request", h.opts.MaxForm)
 	if err == nil {
+		form, _ := url.ParseQuery(string(body)) // without malformed pairs
 		var q rsscloud.Request
-		if q, err = rsscloud.ReadRequest(rsscloud.ReadForm(string(body)), h.opts.MaxURLs); err == nil {
+		if q, err = rsscloud.ReadRequest(form, h.opts.MaxURLs); err == nil {
 			msg, err = h.register(r, q)
 		}
 	}
@@ -147,32 +112,28 @@ func (h *Hub) register(r *http.Request, q rsscloud.Request) (string, error) {
 	each(func(i int) {
 		subs[i] = subscription{Callback: callback, Protocol: q.Protocol, Procedure: q.Procedure, Feed: q.URLs[i],
 			Caller: caller}
-		docs[i], errs[i] = h.subscribable(r.Context(), &subs[i])
+		docs[i], errs[i] = h.subscribable(&subs[i])
 	})
 	// The callback of a stranger is tried for one feed first. If this fails, the callback is
 	// not tried for the others, so that a victim gets one request.
-	var dead atomic.Pointer[error]
-	confirm := func(i int) {
-		if err := dead.Load(); err != nil {
-			errs[i] = *err
-			return
+	var dead error
+	confirmed := -1
+	for i := range errs {
+		if errs[i] = cmp.Or(errs[i], dead); errs[i] != nil {
+			continue
 		}
 		tried, err := h.subscribe(r.Context(), subs[i], docs[i], domain, foreign)
-		if errs[i] = err; err != nil && tried {
-			dead.Store(&err)
+		if errs[i] = err; err == nil {
+			confirmed = i
+			break
 		}
-	}
-	first := 0
-	for ; first < len(errs); first++ {
-		if errs[first] == nil {
-			if confirm(first); errs[first] == nil {
-				break
-			}
+		if tried {
+			dead = err
 		}
 	}
 	each(func(i int) {
-		if i > first {
-			confirm(i)
+		if i > confirmed {
+			_, errs[i] = h.subscribe(r.Context(), subs[i], docs[i], domain, foreign)
 		}
 	})
 	return h.registered(q.URLs, callback, q.Protocol, errs)
@@ -203,19 +164,17 @@ func (h *Hub) registered(urls []string, callback, protocol string, errs []error)
 
 // subscribable reads the feed of a subscription. It fails if the caller cannot have another
 // subscription.
-func (h *Hub) subscribable(ctx context.Context, s *subscription) (*document, error) {
+func (h *Hub) subscribable(s *subscription) (*document, error) {
 	if err := checkFeed(s.Feed); err != nil {
 		return nil, err
 	}
-	if _, err := h.states.read(hashOf(s.Feed), s.key()); err != nil {
-		if err := h.counts.checkLimit(s.Caller); err != nil {
-			return nil, err
-		}
+	if err := h.checkLimit(s); err != nil {
+		return nil, err
 	}
-	doc, err := h.reader.readForSubscriber(ctx, s.Caller, s.Feed)
+	doc, err := h.reader.readForSubscriber(s.Caller, s.Feed)
 	if err != nil && !errors.Is(err, errTooBusy) {
 		h.log.add("unread", s.Feed, "%s", reason(err, allowFeeds))
-		return nil, h.reader.unread("subscription", s.Feed)
+		return nil, unread("subscription", s.Feed)
 	}
 	return doc, err
 }
@@ -260,7 +219,7 @@ func (h *Hub) keepSubscription(hash string, s subscription, doc *document, lease
 	if was.wants(h.now()) {
 		return nil // the update has a job for it
 	}
-	f, err := h.currentState(hash)
+	f, err := h.states.readFeed(hash)
 	if err == nil && f.Digest != doc.known && f.Digest != doc.digest {
 		err = h.jobs.notify(hash, s.key())
 	}
@@ -304,10 +263,11 @@ func (h *Hub) pingREST(w http.ResponseWriter, r *http.Request) {
 	body, err := bodyOf(w, r, "request", h.opts.MaxForm)
 	msg := ""
 	if err == nil {
-		err = &rsscloud.MissingError{Names: []string{"url"}}
-		for _, p := range rsscloud.ReadForm(string(body)) {
-			if strings.EqualFold(p[0], "url") && strings.TrimSpace(p[1]) != "" {
-				msg, err = h.pinged(r, strings.TrimSpace(p[1]))
+		err = rsscloud.Missing("url")
+		form, _ := url.ParseQuery(string(body)) // without malformed pairs
+		for name := range form {
+			if u := strings.TrimSpace(form.Get(name)); strings.EqualFold(name, "url") && u != "" {
+				msg, err = h.pinged(r, u)
 				break
 			}
 		}
@@ -322,7 +282,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	}
 	_, caller := h.caller(r)
 	hash, job := hashOf(feedURL), job{url: feedURL, caller: caller}
-	wait := h.readings.gap(hash, h.opts.PingGap)
+	wait := h.holdOff(hash)
 	if joining := h.jobs.of(hash).joins > 0 && !h.states.subscribedTo(hash); joining || wait > 0 &&
 		h.readsForPing(hash, feedURL) {
 		if _, err := h.postpone(hash, job, wait); err != nil {
@@ -334,7 +294,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return fmt.Sprintf("Thanks for the ping. The feed was read recently; it is read again in %s.",
 			wait.Round(time.Second)), nil
 	}
-	t, err := h.reader.ping(r.Context(), job)
+	t, err := h.reader.ping(job)
 	var ours rsscloud.Sentence
 	switch {
 	case err == nil:
@@ -346,7 +306,7 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 	case errors.Is(err, errTooBusy):
 		return "", err
 	default:
-		return "", h.reader.unread("ping", feedURL)
+		return "", unread("ping", feedURL)
 	}
 	if !t.changed {
 		h.logUnchanged(feedURL, t)
@@ -356,11 +316,9 @@ func (h *Hub) pinged(r *http.Request, feedURL string) (string, error) {
 		return "Thanks for the ping. The feed has not changed since the last ping.", nil
 	}
 	if t.done != nil {
-		timer := time.NewTimer(h.pingWait)
-		defer timer.Stop()
 		select {
 		case <-t.done:
-		case <-timer.C:
+		case <-time.After(h.pingWait):
 		}
 	}
 	return fmt.Sprintf("Thanks for the ping. The feed has changed; %s will be notified.",

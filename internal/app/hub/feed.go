@@ -16,8 +16,6 @@ import (
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
-	"github.com/lektordir/lektor/internal/text/feedurl"
-	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // document is a feed as it was read. It need not be valid: length and digest are enough to
@@ -50,9 +48,7 @@ type reading struct {
 	at     time.Time  // when it ended; zero while it runs
 	result pingResult // result of a ping
 
-	before   *reading  // previous reading, while this one runs
-	pinged   time.Time // when the feed was last read for a ping
-	pauseEnd time.Time // end of the pause that its server asked for
+	pinged time.Time // when the feed was last read for a ping
 }
 
 // pingResult is the result of a ping.
@@ -80,7 +76,10 @@ func (rs *readings) find(hash string, ping bool, old *reading) *reading {
 		return r
 	}
 	most := rememberFor
-	if r.err != nil {
+	switch {
+	case errors.Is(r.err, errTooBusy):
+		return nil
+	case r.err != nil:
 		most = rememberErr
 	}
 	if age := rs.now().Sub(r.at); ping || age < 0 || age >= most {
@@ -89,92 +88,58 @@ func (rs *readings) find(hash string, ping bool, old *reading) *reading {
 	return r
 }
 
-// join calls find with mu locked.
-func (rs *readings) join(hash string, ping bool, old *reading) *reading {
+// use returns a reading that can be used, see find. If there is none, it begins the reading fresh and returns that,
+// which may be nil.
+func (rs *readings) use(hash string, ping bool, old, fresh *reading) *reading {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	return rs.find(hash, ping, old)
-}
-
-// begin begins a reading. It returns nil if find returns one.
-func (rs *readings) begin(hash string, ping bool, old *reading, tries int) *reading {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if rs.find(hash, ping, old) != nil {
-		return nil
+	if r := rs.find(hash, ping, old); r != nil || fresh == nil {
+		return r
 	}
-	r := &reading{ping: ping, tries: tries, done: make(chan struct{}), before: rs.last[hash]}
-	if r.before != nil {
-		r.pinged, r.pauseEnd = r.before.pinged, r.before.pauseEnd
+	if before := rs.last[hash]; before != nil {
+		fresh.pinged = before.pinged
 	}
 	if len(rs.last) >= remember {
 		maps.DeleteFunc(rs.last, func(_ string, r *reading) bool { return !r.at.IsZero() })
 	}
-	rs.last[hash] = r
-	return r
+	rs.last[hash] = fresh
+	return fresh
 }
 
-// end ends a reading. If nothing was requested, the reading before it is restored.
-func (rs *readings) end(hash string, r *reading, requested bool) {
+// end ends a reading.
+func (rs *readings) end(r *reading) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	r.at = rs.now()
-	switch {
-	case !requested && r.before == nil:
-		delete(rs.last, hash)
-	case !requested:
-		rs.last[hash] = r.before
-	case r.ping:
+	if r.at = rs.now(); r.ping {
 		r.pinged = r.at
 	}
-	r.before = nil
 	close(r.done)
 }
 
-// recent returns the last reading of a feed if it has ended recently, else nil.
-func (rs *readings) recent(hash string) *reading {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if r := rs.find(hash, false, nil); r != nil && !r.at.IsZero() {
-		return r
-	}
-	return nil
-}
-
-// setPause records a pause that the server of a feed asked for, at most [mostAfter].
-func (rs *readings) setPause(hash string, wait time.Duration) {
-	rs.mu.Lock()
-	defer rs.mu.Unlock()
-	if r := rs.last[hash]; r != nil && wait > 0 {
-		r.pauseEnd = rs.now().Add(min(wait, mostAfter))
-	}
-}
-
-// pauseLeft returns the rest of the pause that the server of a feed asked for.
-func (rs *readings) pauseLeft(hash string) time.Duration {
-	return rs.remaining(hash, mostAfter, func(r *reading) time.Time { return r.pauseEnd })
-}
-
 // gap returns how long a ping must wait, so that two readings of a feed for pings are gap
-// apart.
+// apart. A wait that is longer was set by a wrong clock, and is ignored.
 func (rs *readings) gap(hash string, gap time.Duration) time.Duration {
-	return rs.remaining(hash, gap, func(r *reading) time.Time { return r.pinged.Add(gap) })
-}
-
-// remaining returns the time from now to until, for the last reading of a feed. It returns
-// 0 if there is no reading, or if the time is longer than most, because of a wrong clock.
-func (rs *readings) remaining(hash string, most time.Duration, until func(*reading) time.Time) time.Duration {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	r := rs.last[hash]
 	if r == nil {
 		return 0
 	}
-	remaining := until(r).Sub(rs.now())
-	if remaining > most {
+	remaining := r.pinged.Add(gap).Sub(rs.now())
+	if remaining > gap {
 		return 0
 	}
 	return max(remaining, 0)
+}
+
+// holdOff returns how long a ping must wait: until the gap of pings is over, or the pause that the server of the
+// feed asked for.
+func (h *shared) holdOff(hash string) time.Duration {
+	wait, now := h.readings.gap(hash, h.opts.PingGap), h.now()
+	if a := h.jobs.of(hash).ping; a != nil && a.paused(now) {
+		wait = max(wait, min(a.at.Sub(now), mostAfter))
+	}
+	return wait
 }
 
 // readsForPing reports whether a ping of a feed makes the hub read it.
@@ -190,10 +155,10 @@ type feedReader struct {
 
 // readForSubscriber reads a feed for a caller who subscribes to it. A recent reading is used again,
 // because thousands may renew their subscription to one feed.
-func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL string) (*document, error) {
+func (h *feedReader) readForSubscriber(caller, feedURL string) (*document, error) {
 	hash := hashOf(feedURL)
-	was, _ := h.currentState(hash)
-	r := h.readFor(ctx, hash, job{url: feedURL, caller: caller}, false)
+	was, _ := h.states.readFeed(hash)
+	r := h.readInTurn(hash, job{url: feedURL, caller: caller}, false)
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -203,42 +168,31 @@ func (h *feedReader) readForSubscriber(ctx context.Context, caller, feedURL stri
 }
 
 // ping reads a feed that was updated, and notifies its subscribers if it has changed. An
-// error is logged, and the feed is read again later, even if the caller does not wait.
-func (h *feedReader) ping(ctx context.Context, j job) (pingResult, error) {
+// error is logged, and the feed is read again later.
+func (h *feedReader) ping(j job) (pingResult, error) {
 	hash := hashOf(j.url)
 	wanted := h.readsForPing(hash, j.url)
-	r := h.readFor(ctx, hash, j, wanted)
-	if !wanted && r.err != nil && ctx.Err() == nil {
+	r := h.readInTurn(hash, j, wanted)
+	if !wanted && r.err != nil {
 		h.log.add("unread", j.url, "%s", reason(r.err, allowFeeds))
 	}
 	return r.result, cmp.Or(r.result.err, r.err)
-}
-
-// readFor reads a feed, or waits for another reading that can be used. The reading
-// continues after ctx ends.
-func (h *feedReader) readFor(ctx context.Context, hash string, j job, ping bool) *reading {
-	old := h.readings.newest(hash)
-	answer := make(chan *reading, 1)
-	h.background.working.Go(func() { answer <- h.readInTurn(hash, j, ping, old) })
-	select {
-	case r := <-answer:
-		return r
-	case <-ctx.Done():
-		return &reading{err: context.Cause(ctx)}
-	}
 }
 
 // errTooBusy is the error if a limit did not allow a request to a feed or callback in time.
 const errTooBusy = rsscloud.Sentence("This hub is too busy just now; try again later.")
 
 // readInTurn reads a feed when the limits of its caller allow it, or returns another
-// reading than old that can be used. Each caller has a limit of its own, so a caller with
-// many feeds does not delay others.
-func (h *feedReader) readInTurn(hash string, j job, ping bool, old *reading) *reading {
+// reading that can be used. Each caller has a limit of its own, so a caller with
+// many feeds does not delay others. The reading continues if the caller does not wait for the answer.
+func (h *feedReader) readInTurn(hash string, j job, ping bool) *reading {
+	h.background.working.Add(1)
+	defer h.background.working.Done()
+	old := h.readings.newest(hash)
 	ctx, cancel := context.WithTimeout(h.background.ctx, h.wait)
 	defer cancel()
 	for {
-		if r := h.readings.join(hash, ping, old); r != nil {
+		if r := h.readings.use(hash, ping, old, nil); r != nil {
 			<-r.done
 			if !ping || r.ping && r != old && r.tries <= j.tries {
 				return r
@@ -251,20 +205,21 @@ func (h *feedReader) readInTurn(hash string, j job, ping bool, old *reading) *re
 			h.unreadFor(hash, j, ping, r)
 			return r
 		}
-		if r := h.readings.begin(hash, ping, old, j.tries); r != nil {
+		r := &reading{ping: ping, tries: j.tries, done: make(chan struct{})}
+		begun := h.readings.use(hash, ping, old, r) == r
+		if begun {
 			h.readNow(hash, j, r)
-			place.Release()
+		}
+		if place.Release(); begun {
 			return r
 		}
-		place.Release()
 	}
 }
 
 // readNow reads a feed, and ends the reading.
 func (h *feedReader) readNow(hash string, j job, r *reading) {
 	r.err = errTooBusy
-	requested := h.withinBudget(hash, j.url)
-	if requested {
+	if h.withinBudget(hash, j.url) {
 		if r.doc, r.err = h.get(j.url); r.err == nil {
 			if r.result, r.result.err = h.compare(hash, j.url, r); r.result.err != nil {
 				r.result.err = h.failing(r.result.err)
@@ -272,7 +227,7 @@ func (h *feedReader) readNow(hash string, j job, r *reading) {
 		}
 	}
 	h.unreadFor(hash, j, r.ping, r)
-	h.readings.end(hash, r, requested)
+	h.readings.end(r)
 }
 
 // compare notifies the subscribers if the document has changed. The state of a feed is
@@ -285,7 +240,7 @@ func (h *feedReader) compare(hash, feedURL string, r *reading) (pingResult, erro
 	if !r.ping || !h.states.subscribedTo(hash) {
 		return pingResult{nobody: true}, nil
 	}
-	was, err := h.currentState(hash)
+	was, err := h.states.readFeed(hash)
 	if err != nil {
 		return pingResult{}, err
 	}
@@ -330,16 +285,15 @@ func (h *feedReader) again(hash string, j job, err error) (time.Duration, error)
 		if j.tries++; retrySteps.Over(j.tries) {
 			return 0, nil
 		}
-		wait = retrySteps.Wait(j.tries, 0, 0)
+		wait = retrySteps.Wait(j.tries, 0, min(httpmsg.Pause(err), mostAfter))
 	}
-	return h.postpone(hash, j, max(wait, h.readings.pauseLeft(hash)))
+	return h.postpone(hash, j, wait)
 }
 
 // postpone adds a job to read a feed, or makes it due earlier. It returns the time until it
 // is due.
 func (h *shared) postpone(hash string, j job, wait time.Duration) (time.Duration, error) {
-	j.at = h.now().Add(wait)
-	at, err := h.jobs.read(hash, job{url: j.url, caller: j.caller, tries: j.tries, at: j.at})
+	at, err := h.jobs.read(hash, job{url: j.url, caller: j.caller, tries: j.tries, at: h.now().Add(wait)})
 	h.poke()
 	if err != nil {
 		return 0, h.failing(err)
@@ -358,7 +312,7 @@ func (h *shared) logUnchanged(feedURL string, t pingResult) {
 
 // pingLate does the job of a ping that waited.
 func (h *feedReader) pingLate(hash string, j *job) {
-	t, err := h.ping(h.background.ctx, *j)
+	t, err := h.ping(*j)
 	if err != nil && h.background.ctx.Err() != nil {
 		return // the next hub continues
 	}
@@ -381,14 +335,8 @@ func (h *shared) get(feedURL string) (*document, error) {
 		}
 		doc.body, doc.kind = b, kindOf(b)
 	} else {
-		hash := hashOf(feedURL)
-		if remaining := h.readings.pauseLeft(hash); remaining > 0 {
-			return nil, fmt.Errorf("%s: not asked: its server asked for a pause, which ends in %s",
-				feedurl.Public(feedURL), humanize.ShortDuration(remaining))
-		}
 		resp, err := h.feeds.Get(h.background.ctx, &httpmsg.Request{URL: feedURL, Stranger: true})
 		if err != nil {
-			h.readings.setPause(hash, httpmsg.Pause(err))
 			return nil, err
 		}
 		if resp.Truncated {
@@ -411,19 +359,9 @@ func (h *shared) allowed(feedURL string) bool {
 		func(prefix string) bool { return strings.HasPrefix(feedURL, prefix) })
 }
 
-// unread returns the error for a caller if a feed cannot be read. It says when the feed can
-// be read again.
-func (h *feedReader) unread(what, feedURL string) error {
-	text := fmt.Sprintf("The %s was cancelled because %v %s.", what, errReading, feedURL)
-	hash := hashOf(feedURL)
-	if remaining := h.readings.pauseLeft(hash); remaining > 0 {
-		text += fmt.Sprintf(" Its server asked for a pause; it is read again in %s.", roundUp(remaining))
-	} else if r := h.readings.recent(hash); r != nil && r.err != nil {
-		if remaining := roundUp(r.at.Add(rememberErr).Sub(h.now())); remaining < rememberErr {
-			text += fmt.Sprintf(" It failed a moment ago; it is read again in %s.", remaining)
-		}
-	}
-	return rsscloud.Sentence(text)
+// unread returns the error for a caller if a feed cannot be read.
+func unread(what, feedURL string) error {
+	return rsscloud.Sayf("The %s was cancelled because %v %s.", what, errReading, feedURL)
 }
 
 // roundUp rounds a duration up to seconds.

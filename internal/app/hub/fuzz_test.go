@@ -76,7 +76,7 @@ func FuzzPending(f *testing.F) {
 				if !j.take(passes[0], k, now) {
 					t.Fatalf("take refuses %s", k)
 				}
-				j.failed(passes[0], k, now, time.Time{}, false)
+				j.failed(passes[0], k, now, 0, false)
 			}
 			j.end(passes[0], now)
 			if n > len(text)+len(retrySteps.Steps) {

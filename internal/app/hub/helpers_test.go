@@ -331,7 +331,7 @@ func (w *world) run() (stop func()) {
 
 // digest returns the digest of the document that the subscribers of a feed know.
 func (w *world) digest(feed string) string {
-	f, err := w.h.shared.currentState(hashOf(feed))
+	f, err := w.h.shared.states.readFeed(hashOf(feed))
 	if err != nil {
 		w.t.Error(err)
 	}

@@ -10,7 +10,6 @@ package hub
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -47,7 +46,7 @@ type Options struct {
 	httpserver.Options
 	State string // directory of the state, created if missing
 
-	// Public is the URL of the hub for clients.
+	// Public is the URL of the hub for clients. [Serve] sets it if it is nil.
 	Public *url.URL
 	// TrustedProxies are the networks of proxies whose X-Forwarded-For is trusted.
 	TrustedProxies []netip.Prefix
@@ -117,12 +116,10 @@ type shared struct {
 	limits limits
 	budget budget
 	jobs   *jobs
-	// recording is held while a document is recorded, so that an older one is never recorded
-	// after a newer one.
-	recording sync.Mutex
-	readings  readings
-	counts    counts
-	feeds     *fetch.Client
+
+	readings readings
+	counts   counts
+	feeds    *fetch.Client
 
 	reader   feedReader
 	notifier notifier
@@ -190,7 +187,12 @@ func New(o Options, report httpserver.Reporter) (*Hub, error) {
 	h.reader = feedReader{h, readWait}
 	h.notifier = notifier{h, fetch.NewClient(o.Callbacks), semaphore.NewWeighted(heldMost)}
 	h.background.ctx, h.background.stop = context.WithCancel(context.Background())
-	h.recordAll() // documents that were not recorded before a kill
+	for hash, doc := range h.jobs.documents { // some may not have been recorded before a kill
+		f, err := st.readFeed(hash)
+		if err == nil && f.Digest != "" && f.Digest != doc.Digest && !f.Changed.After(doc.Changed) {
+			h.record(hash, doc)
+		}
+	}
 	return &Hub{shared: h, users: u, pingWait: waitMost}, nil
 }
 
@@ -226,14 +228,11 @@ func (h *Hub) Run(ctx context.Context) error {
 			next = top
 		}
 		// wake at least every minute: machines sleep, and clocks are set
-		timer := time.NewTimer(max(0, min(next.Sub(now), time.Minute)))
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
 		case <-h.background.wake:
-			timer.Stop()
-		case <-timer.C:
+		case <-time.After(min(next.Sub(now), time.Minute)):
 		}
 	}
 }
@@ -250,32 +249,11 @@ func (h *shared) due() time.Time {
 	return w.next
 }
 
-// currentState returns the state of a feed, preferring a document that is not recorded yet.
-func (h *shared) currentState(hash string) (feedState, error) {
-	if f := h.jobs.of(hash).newest; f != nil {
-		return *f, nil
-	}
-	return h.states.readFeed(hash)
-}
-
 // record writes the newest document of a feed to its file, after its subscribers were added to the
-// table. If that fails, the table keeps the document, and the next sweep records it.
-func (h *shared) record(hash string) {
-	h.recording.Lock()
-	defer h.recording.Unlock()
-	if f := h.jobs.of(hash).newest; f != nil {
-		if err := h.states.writeFeed(hash, *f); err != nil {
-			h.report.Warn("%v", err)
-			return
-		}
-		h.jobs.recorded(hash, f)
-	}
-}
-
-// recordAll records the documents that are not recorded yet.
-func (h *shared) recordAll() {
-	for _, hash := range h.jobs.unrecorded() {
-		h.record(hash)
+// table. If that fails, the next ping notifies them again.
+func (h *shared) record(hash string, f feedState) {
+	if err := h.states.writeFeed(hash, f); err != nil {
+		h.report.Warn("%v", err)
 	}
 }
 
@@ -308,7 +286,6 @@ func (h *Hub) sweep(clean bool) {
 	if clean {
 		// Modification times are by the real clock.
 		atomicfile.SweepTree(h.states.dir, time.Now())
-		h.recordAll()
 	}
 	s, err := h.states.sweep(clean, h.now, func() bool { return h.background.ctx.Err() != nil }, h.report.Warn)
 	if err != nil {
@@ -357,14 +334,18 @@ func (c *counts) add(caller string, n int) {
 	}
 }
 
-// checkLimit returns an error if a caller cannot have another subscription.
-func (c *counts) checkLimit(caller string) error {
+// checkLimit returns an error for a new subscription whose caller cannot have another one.
+func (h *shared) checkLimit(s *subscription) error {
+	if _, err := h.states.read(hashOf(s.Feed), s.key()); err == nil {
+		return nil
+	}
+	c := &h.counts
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.all >= c.most:
 		return errFull
-	case c.callers[caller] >= c.perCaller:
+	case c.callers[s.Caller] >= c.perCaller:
 		return errTooMany
 	}
 	return nil
@@ -427,9 +408,6 @@ func (h *Hub) calls() map[string]http.HandlerFunc {
 
 // base returns the path of the public URL, without a final slash; "" for none.
 func (h *Hub) base() string {
-	if h.opts.Public == nil {
-		return ""
-	}
 	if p := strings.Trim(h.opts.Public.Path, "/"); p != "" {
 		return "/" + p
 	}
@@ -443,7 +421,5 @@ func (h *shared) public(path string) string {
 
 // challenge returns 20 random characters, as the cloud of the walkthrough does.
 func challenge() string {
-	b := make([]byte, 10)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
+	return rand.Text()[:20]
 }

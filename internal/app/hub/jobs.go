@@ -22,23 +22,24 @@ import (
 //
 //	FEED KEY TRIES TIME                   notify a subscriber at TIME; TRIES attempts have failed
 //	FEED ping TRIES TIME URL CALLER       read the feed at URL; TRIES readings have failed
-//	FEED document LENGTH TIME URL DIGEST  record that subscribers know this document
-//	FEED KEY, FEED ping, FEED document    the job is done
+//	FEED document LENGTH TIME URL DIGEST  subscribers know this document, or have a job
+//	FEED KEY, FEED ping                   the job is done
 //
-// The jobs of an update and its document are one append, so after a kill the same update is
-// never detected again.
+// The jobs of an update and its document are one append, and then the document is recorded in the file
+// of the feed. After a kill, the next hub records it, so the same update is never detected again.
 type jobs struct {
 	mu      sync.Mutex
 	log     *filelog.Log
 	compact int64                // size at which the log is compacted, in bytes
 	stale   bool                 // the log lacks lines that could not be written
 	feeds   map[string]*feedJobs // by hash
+	// documents are those of the log of an earlier hub, by hash of the feed.
+	documents map[string]feedState
 }
 
 // feedJobs are the jobs of a feed.
 type feedJobs struct {
 	ping    *job            // nil for none
-	newest  *feedState      // document to record; nil for none
 	pending map[string]*job // subscribers without the newest document, by key
 	version int             // number of the document; each update increments it
 	fresh   bool            // no round has begun with this version
@@ -56,7 +57,7 @@ type job struct {
 	version int       // version that the last round took
 	tries   int       // failed attempts in a row
 	at      time.Time // when the next attempt is due; zero for now
-	last    time.Time // when the last attempt failed
+	rest    time.Time // until then, no extra attempt is made
 	extra   bool      // one more attempt is due now, because of an update
 }
 
@@ -73,7 +74,6 @@ const (
 	jobsName = "jobs"
 	pingKey  = "ping"
 	docKey   = "document"
-	fewKeys  = 10
 
 	maxJobs    = 512 << 20 // maximum size of the log, in bytes
 	minCompact = 1 << 20
@@ -85,7 +85,7 @@ func openJobs(dir string, now time.Time) (*jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &jobs{log: log, compact: minCompact, feeds: map[string]*feedJobs{}}
+	j := &jobs{log: log, compact: minCompact, feeds: map[string]*feedJobs{}, documents: map[string]feedState{}}
 	j.resume(string(data), now)
 	return j, nil
 }
@@ -105,7 +105,7 @@ func (j *jobs) resume(lines string, now time.Time) {
 			case a.tries > 0 && a.at.IsZero():
 				a.at = now.Add(step)
 			}
-			a.last = a.at.Add(-step)
+			a.rest = a.at.Add(extraAfter - step)
 		}
 		j.forget(hash)
 	}
@@ -134,11 +134,9 @@ func (j *jobs) replay(line string) {
 		if url := rest[2]; hashOf(url) == hash && checkFeed(url) == nil {
 			f.ping = &job{tries: n, at: at, url: url, caller: rest[3]}
 		}
-	case key == docKey && len(rest) == 0:
-		f.newest = nil
 	case key == docKey && len(rest) == 4:
 		if url := rest[2]; hashOf(url) == hash {
-			f.newest = &feedState{URL: url, Digest: rest[3], Length: n, Changed: at}
+			j.documents[hash] = feedState{URL: url, Digest: rest[3], Length: n, Changed: at}
 		}
 	case !isKey(key):
 	case len(rest) == 0:
@@ -176,7 +174,7 @@ func (j *jobs) feed(hash string) *feedJobs {
 // forget removes a feed without jobs from the table. If the table is then empty, it empties
 // the log. The caller holds mu.
 func (j *jobs) forget(hash string) {
-	if f := j.feeds[hash]; f != nil && f.ping == nil && f.newest == nil && f.running == nil && f.joins == 0 &&
+	if f := j.feeds[hash]; f != nil && f.ping == nil && f.running == nil && f.joins == 0 &&
 		len(f.pending) == 0 {
 		delete(j.feeds, hash)
 	}
@@ -211,9 +209,6 @@ func (j *jobs) rewrite() {
 		if f.ping != nil {
 			b.WriteString(f.ping.line(hash, pingKey))
 		}
-		if f.newest != nil {
-			b.WriteString(f.newest.line(hash))
-		}
 		for key, a := range f.pending {
 			b.WriteString(a.line(hash, key))
 		}
@@ -232,6 +227,10 @@ func (j *jobs) close() { _ = j.log.Close() }
 func (a *job) due(now time.Time, most time.Duration) bool {
 	return !a.at.After(now) || a.at.Sub(now) > most+time.Second
 }
+
+// paused reports whether a job waits longer than it does after its number of failures, because a server asked for a
+// pause (Retry-After) or for [Options].PingGap.
+func (a *job) paused(now time.Time) bool { return a.at.Sub(now) > retrySteps.Wait(a.tries, 0, 0) }
 
 // work is the jobs that are due at one moment.
 type work struct {
@@ -282,8 +281,7 @@ func (j *jobs) begin(now time.Time, most time.Duration, subscribed func(hash str
 		}
 		if len(keys) > 0 || f.fresh && !busy {
 			slices.Sort(keys)
-			f.running = &round{hash: hash, version: f.version, fresh: f.fresh, few: len(f.pending) <= fewKeys,
-				keys: keys, content: f.content, done: make(chan struct{})}
+			f.running = &round{hash: hash, version: f.version, fresh: f.fresh, keys: keys, content: f.content, done: make(chan struct{})}
 			f.content, f.fresh = nil, false
 			w.rounds = append(w.rounds, f.running)
 		}
@@ -320,18 +318,6 @@ func (j *jobs) hasRead(hash string, a *job) {
 	}
 }
 
-// unrecorded returns the feeds with a document to record.
-func (j *jobs) unrecorded() (hashes []string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for hash, f := range j.feeds {
-		if f.newest != nil {
-			hashes = append(hashes, hash)
-		}
-	}
-	return hashes
-}
-
 // of returns a copy of the jobs of a feed.
 func (j *jobs) of(hash string) feedJobs {
 	j.mu.Lock()
@@ -342,20 +328,8 @@ func (j *jobs) of(hash string) feedJobs {
 	return feedJobs{}
 }
 
-// recorded ends the job to record a document, unless there is a newer one.
-func (j *jobs) recorded(hash string, doc *feedState) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if f := j.feeds[hash]; f != nil && f.newest == doc {
-		f.newest = nil
-		_ = j.write(hash+"\t"+docKey+"\n", false)
-		j.forget(hash)
-	}
-}
-
-// update adds a job for each subscriber, and the job to record the document. They are
-// durable when update returns. It returns the content of an older document that is no
-// longer needed.
+// update adds a job for each subscriber. The jobs and the document are durable when update returns.
+// It returns the content of an older document that is no longer needed.
 func (j *jobs) update(hash string, doc feedState, keys []string, c *heldContent, now time.Time) (older *heldContent,
 	err error) {
 	j.mu.Lock()
@@ -366,27 +340,26 @@ func (j *jobs) update(hash string, doc feedState, keys []string, c *heldContent,
 	b.WriteString(doc.line(hash))
 	for _, key := range keys {
 		if f.pending[key] == nil {
-			f.pending[key] = &job{}
-			b.WriteString(f.pending[key].line(hash, key))
+			b.WriteString((&job{}).line(hash, key))
 			added = append(added, key)
 		}
 	}
 	if err := j.write(b.String(), true); err != nil {
-		for _, key := range added {
-			delete(f.pending, key)
-		}
 		j.forget(hash)
 		return nil, err
 	}
+	for _, key := range added {
+		f.pending[key] = &job{}
+	}
 	for _, key := range keys {
-		if a := f.pending[key]; a.tries > 0 && now.Sub(a.last) >= extraAfter {
+		if a := f.pending[key]; a.tries > 0 && !now.Before(a.rest) {
 			a.extra = true
 		}
 	}
 	older, f.content = f.content, c
-	f.newest = &doc
 	f.version++
 	f.fresh = f.fresh || len(keys) > 0
+	j.forget(hash) // if there are no subscribers
 	return older, nil
 }
 
@@ -415,7 +388,6 @@ type round struct {
 	hash, feed string // hash and URL of the feed
 	version    int
 	fresh      bool // first round with this version
-	few        bool // few enough subscribers to log each one
 	keys       []string
 	content    *heldContent  // nil if it must be read again
 	done       chan struct{} // closed at the end
@@ -467,15 +439,15 @@ func (j *jobs) hasNotified(p *round, key string) {
 }
 
 // failed ends an attempt that failed. An extra attempt does not count for the series of attempts. The
-// next attempt is not due before after.
-func (j *jobs) failed(p *round, key string, now, after time.Time, unread bool) {
+// next attempt is not due before the end of a pause.
+func (j *jobs) failed(p *round, key string, now time.Time, pause time.Duration, unread bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	f, a := p.job(j, key)
 	if a == nil {
 		return
 	}
-	a.busy, a.last = false, now
+	a.busy, a.rest = false, now.Add(max(pause, extraAfter))
 	if a.extra {
 		a.extra = false
 	} else if a.tries++; retrySteps.Over(a.tries) {
@@ -490,19 +462,10 @@ func (j *jobs) failed(p *round, key string, now, after time.Time, unread bool) {
 	} else {
 		a.at = now.Add(retrySteps.Wait(a.tries, 0, 0))
 	}
-	if after.After(a.at) {
-		a.at = after
+	if end := now.Add(pause); end.After(a.at) {
+		a.at = end
 	}
 	_ = j.write(a.line(p.hash, key), false)
-}
-
-// postpone sets when the next attempt at a subscriber is due.
-func (j *jobs) postpone(p *round, key string, until time.Time) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if _, a := p.job(j, key); a != nil {
-		a.extra, a.at = false, until
-	}
 }
 
 // end ends a round. It returns the number of subscribers that wait for another attempt, and

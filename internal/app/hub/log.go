@@ -77,10 +77,8 @@ func (l *logbook) open() error {
 }
 
 func (l *logbook) remember(e event) {
-	if len(l.recent) == maxRecent {
-		l.recent = append(l.recent[:0], l.recent[1:]...)
-	}
 	l.recent = append(l.recent, e)
+	l.recent = l.recent[max(0, len(l.recent)-maxRecent):]
 }
 
 // add adds a line. It hides paths of callbacks, see [hide], and passwords in URLs. The page

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -18,6 +17,9 @@ import (
 	"github.com/lektordir/lektor/internal/protocol/websub"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
+
+// fewKeys is the number of subscribers of a round up to which each one is logged.
+const fewKeys = 10
 
 // heldContent is a document for WebSub subscribers. held is the part of [notifier].held that it
 // has acquired, in bytes.
@@ -44,12 +46,20 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 		if err != nil {
 			return err
 		}
-		var list []subscription
-		list, keys = h.notifiable(hash, all)
+		list, unread, _ := h.notifiable(hash, all)
+		keys = unread
 		for _, s := range list {
 			keys = append(keys, s.key())
 		}
-		return h.update(hash, f, list, keys, doc)
+		c := h.hold(list, doc)
+		older, err := h.jobs.update(hash, f, keys, c, h.now())
+		if err != nil {
+			h.release(c)
+			return err
+		}
+		h.release(older)
+		h.record(hash, f)
+		return nil
 	})
 	if err != nil {
 		return t, err
@@ -61,19 +71,6 @@ func (h *notifier) publish(hash string, f feedState, doc *document) (pingResult,
 		t.done = p.done
 	}
 	return t, nil
-}
-
-// update adds a job for each subscriber, and records the document.
-func (h *notifier) update(hash string, f feedState, list []subscription, keys []string, doc *document) error {
-	c := h.hold(list, doc)
-	older, err := h.jobs.update(hash, f, keys, c, h.now())
-	if err != nil {
-		h.release(c)
-		return err
-	}
-	h.release(older)
-	h.record(hash)
-	return nil
 }
 
 // wantsContent reports whether any subscriber gets the document itself.
@@ -128,7 +125,7 @@ func (h *notifier) release(c *heldContent) {
 func (h *notifier) notifyRound(p *round) {
 	defer close(p.done)
 	list, c := h.ready(p), p.content
-	if f, _ := h.currentState(p.hash); f.URL != "" {
+	if f, _ := h.states.readFeed(p.hash); f.URL != "" {
 		p.feed = f.URL
 	} else if len(list) > 0 {
 		p.feed = list[0].Feed // the file of the feed was removed, or cannot be read
@@ -159,47 +156,33 @@ func (h *notifier) notifyRound(p *round) {
 }
 
 // notifiable calls [states.notifiable], and warns of subscriptions that cannot be read.
-func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread []string) {
-	list, unread, err := h.states.notifiable(hash, keys, h.now())
+func (h *notifier) notifiable(hash string, keys []string) (list []subscription, unread, ended []string) {
+	list, unread, ended, err := h.states.notifiable(hash, keys, h.now())
 	if len(unread) > 0 {
 		h.report.Warn("%s cannot be read, and will be notified later: %v", humanize.Count(len(unread), "subscription"),
 			err)
 	}
-	return list, unread
+	return list, unread, ended
 }
 
 // countUnread counts a failed attempt, because the feed or the subscription cannot be read.
 func (h *notifier) countUnread(p *round, key string) {
 	if h.jobs.take(p, key, h.now()) {
-		h.jobs.failed(p, key, h.now(), time.Time{}, true)
+		h.jobs.failed(p, key, h.now(), 0, true)
 	}
 }
 
-// ready returns the subscribers of a round that can be notified now. Subscribers that sent
-// Retry-After, and subscriptions that cannot be read, wait for a later round.
+// ready returns the subscribers of a round that can be notified now. Subscriptions that cannot be read
+// wait for a later round.
 func (h *notifier) ready(p *round) []subscription {
-	list, unread := h.notifiable(p.hash, p.keys)
-	there := make(map[string]bool, len(p.keys))
-	for _, s := range list {
-		there[s.key()] = true
-	}
+	list, unread, ended := h.notifiable(p.hash, p.keys)
 	for _, key := range unread {
-		there[key] = true
 		h.countUnread(p, key)
 	}
-	for _, key := range p.keys {
-		if !there[key] {
-			h.jobs.hasNotified(p, key)
-		}
+	for _, key := range ended {
+		h.jobs.hasNotified(p, key)
 	}
-	now := h.now()
-	return slices.DeleteFunc(list, func(s subscription) bool {
-		until, busy := s.busy(now)
-		if busy {
-			h.jobs.postpone(p, s.key(), until)
-		}
-		return busy
-	})
+	return list
 }
 
 // notifyAll notifies subscribers, on all hosts concurrently. Subscribers that failed or were slow
@@ -258,10 +241,10 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 		return
 	}
 	// The subscription may have ended since the round began, or have a new secret.
-	list, unread := h.notifiable(p.hash, []string{s.key()})
+	list, unread, _ := h.notifiable(p.hash, []string{s.key()})
 	switch {
 	case len(unread) > 0:
-		h.jobs.failed(p, s.key(), h.now(), time.Time{}, true)
+		h.jobs.failed(p, s.key(), h.now(), 0, true)
 		return
 	case len(list) == 0:
 		h.jobs.hasNotified(p, s.key())
@@ -286,27 +269,26 @@ func (h *notifier) notify(p *round, s *subscription, c *heldContent, place *limi
 		result = unsubscribed
 	case err != nil:
 		text := reason(err, allowCallbacks)
-		result = failed(text, httpmsg.Pause(err), place.Slow())
+		result = failed(text, place.Slow())
 		h.log.add("failed", s.Feed, "%s: %s", hostOf(s.Callback), text)
 	}
 	is := *s
 	if result(&is, h.now()); is != *s {
-		is = h.recordResult(p.hash, s, result)
+		h.recordResult(p.hash, s, result)
 	}
 	if err != nil && !gone {
-		h.jobs.failed(p, s.key(), h.now(), is.After, false)
+		h.jobs.failed(p, s.key(), h.now(), min(httpmsg.Pause(err), mostAfter), false)
 		return
 	}
-	if p.few {
+	if len(p.keys) <= fewKeys {
 		h.log.add("notified", s.Feed, "%s by %s", hostOf(s.Callback), s.Protocol)
 	}
 	h.jobs.hasNotified(p, s.key())
 }
 
-// recordResult applies the result of a notification to the subscription's file, and returns the
-// subscription after it. If the file cannot be written, the notification still counts, because
-// sending it again would not help.
-func (h *notifier) recordResult(hash string, s *subscription, result transition) subscription {
+// recordResult applies the result of a notification to the subscription's file. If the file cannot be
+// written, the notification still counts, because sending it again would not help.
+func (h *notifier) recordResult(hash string, s *subscription, result transition) {
 	_, is, err := h.states.apply(hash, s.key(), result, h.now())
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the subscription has ended meanwhile
@@ -315,7 +297,6 @@ func (h *notifier) recordResult(hash string, s *subscription, result transition)
 	case is.Callback == "":
 		h.counts.add(s.Caller, -1)
 	}
-	return is
 }
 
 // hostOf returns the host of a callback for the log. The path is a secret of the

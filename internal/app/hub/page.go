@@ -79,7 +79,7 @@ func (h *Hub) shown(e event) (p pageEvent, ok bool) {
 		return p, false
 	}
 	bare, _, cut := strings.Cut(e.Feed, "?")
-	own := h.opts.Public != nil && strings.HasPrefix(e.Feed, h.public(savedPath))
+	own := strings.HasPrefix(e.Feed, h.public(savedPath))
 	switch {
 	case own:
 		p.Feed = h.public(savedPath) + "…"
@@ -99,15 +99,11 @@ func (h *Hub) frame(title string) frame {
 // page serves the main page: recently updated feeds, events, and forms to try a ping and a
 // registration. It has no JavaScript.
 func (h *Hub) page(w http.ResponseWriter, r *http.Request) {
-	d := pageData{frame: h.frame("rssCloud and WebSub hub")}
-	if h.opts.Public != nil {
-		d.Public = h.public("")
-		d.Cloud.Domain, d.Cloud.Port, d.Cloud.Path = h.opts.Public.Hostname(),
-			feedurl.Port(h.opts.Public),
-			h.base()+"/rsscloud/pleaseNotify"
-		if d.Cloud.Protocol = rsscloud.HTTPPost; h.opts.Public.Scheme == "https" && d.Cloud.Port != "443" {
-			d.Cloud.Protocol = rsscloud.HTTPSPost
-		}
+	d := pageData{frame: h.frame("rssCloud and WebSub hub"), Public: h.public("")}
+	d.Cloud.Domain, d.Cloud.Port = h.opts.Public.Hostname(), feedurl.Port(h.opts.Public)
+	d.Cloud.Path = h.base() + "/rsscloud/pleaseNotify"
+	if d.Cloud.Protocol = rsscloud.HTTPPost; h.opts.Public.Scheme == "https" && d.Cloud.Port != "443" {
+		d.Cloud.Protocol = rsscloud.HTTPSPost
 	}
 	d.Subscriptions = h.counts.get()
 	updatedFeeds := map[string]bool{}

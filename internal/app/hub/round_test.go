@@ -24,7 +24,6 @@ func TestSubscriberThatComesBackDuringAPass(t *testing.T) {
 		if _, err := j.update(hash, feedState{}, []string{key}, nil, now); err != nil {
 			t.Fatal(err)
 		}
-		j.recorded(hash, j.of(hash).newest)
 	}
 	begin := func() *round {
 		passes := j.begin(now, time.Hour, nil).rounds
@@ -64,7 +63,6 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 	if _, err := j.update(hash, feedState{}, keys, nil, now); err != nil {
 		t.Fatal(err)
 	}
-	j.recorded(hash, j.of(hash).newest)
 	j.compact = 2000
 	for range len(retrySteps.Steps) {
 		work := j.begin(now, time.Hour, nil)
@@ -80,7 +78,7 @@ func TestLogOfJobsIsCompacted(t *testing.T) {
 			if i%2 == 0 {
 				j.hasNotified(passes[0], key)
 			} else {
-				j.failed(passes[0], key, now, time.Time{}, false)
+				j.failed(passes[0], key, now, 0, false)
 			}
 		}
 		j.end(passes[0], now)
@@ -124,7 +122,6 @@ func TestResultsThatCouldNotBeWritten(t *testing.T) {
 	if _, err := j.update(hash, feedState{}, keys, nil, now); err != nil {
 		t.Fatal(err)
 	}
-	j.recorded(hash, j.of(hash).newest)
 	passes := j.begin(now, time.Hour, nil).rounds
 	whole := j.log
 	var err error
@@ -322,36 +319,6 @@ func TestKilledBeforeTheDocumentIsRecorded(t *testing.T) {
 	}
 	if w.digest(feed) != digestOf([]byte("two")) {
 		t.Error("the document is not recorded")
-	}
-}
-
-// If recording a document fails, the hub tries again, without an update or a restart.
-func TestRefusedDocumentIsRecordedLater(t *testing.T) {
-	w := newWorld(t, nil)
-	feed := w.feed("/feed", "one")
-	w.register("/cb", feed)
-	hash := hashOf(feed)
-	record := filepath.Join(w.h.shared.states.feed(hash), "feed")
-	if err := errors.Join(os.Remove(record), os.Mkdir(record, 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	two := feedState{URL: feed, Digest: digestOf([]byte("two")), Length: 3, Changed: w.clock.Now()}
-	if _, err := w.h.shared.notifier.publish(hash, two, &document{body: []byte("two")}); err != nil {
-		t.Fatal(err)
-	}
-	w.settle()
-	for range 2 {
-		if !strings.Contains(w.log.String(), record) || w.onDisk().feeds[hash].newest == nil {
-			t.Errorf("no warning, or the document is lost: %s", w.log)
-		}
-		w.h.sweep(true)
-	}
-	if err := os.Remove(record); err != nil {
-		t.Fatal(err)
-	}
-	w.h.sweep(true)
-	if f, err := w.h.shared.states.readFeed(hash); err != nil || f.Digest != two.Digest || len(w.h.shared.jobs.feeds) != 0 {
-		t.Errorf("%+v, %v, %d feeds with jobs", f, err, len(w.h.shared.jobs.feeds))
 	}
 }
 

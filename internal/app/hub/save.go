@@ -242,9 +242,6 @@ func kindOf(document []byte) string {
 // savedFile returns the file of a feed that is stored here, by its URL. It reports false
 // for other URLs.
 func (h *shared) savedFile(feedURL string) (string, bool) {
-	if h.opts.Public == nil {
-		return "", false
-	}
 	rest, ok := strings.CutPrefix(feedURL, h.public(savedPath))
 	if !ok {
 		return "", false
@@ -278,9 +275,7 @@ func (h *Hub) saved(w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Type", kindOf(data))
 	head.Set("Cache-Control", "no-cache")
 	head.Set("ETag", `"`+digestOf(data)[:32]+`"`)
-	if h.opts.Public != nil {
-		head.Add("Link", fmt.Sprintf(`<%s>; rel="hub"`, h.public("/websub")))
-		head.Add("Link", fmt.Sprintf(`<%s>; rel="self"`, h.public(savedPath+rest)))
-	}
+	head.Add("Link", fmt.Sprintf(`<%s>; rel="hub"`, h.public("/websub")))
+	head.Add("Link", fmt.Sprintf(`<%s>; rel="self"`, h.public(savedPath+rest)))
 	http.ServeContent(w, r, "", fi.ModTime(), bytes.NewReader(data))
 }

@@ -31,8 +31,8 @@ func TestEveryTransition(t *testing.T) {
 	s := subscription{Callback: "c", Protocol: "http-post", Feed: "f", Since: now, Expires: now.Add(time.Hour)}
 	bad := s
 	bad.Errors, bad.Error, bad.Failed = 2, "old", now
-	busy := s
-	busy.Failed, busy.After = now, now.Add(time.Minute) // failed once; no ladder has ended
+	once := s
+	once.Failed = now // failed once; no ladder has ended
 	anew := subscription{Callback: "c", Protocol: "http-post", Feed: "f", Procedure: "p"}
 	later := now.Add(time.Minute)
 	with := func(s subscription, change func(*subscription)) subscription { change(&s); return s }
@@ -46,17 +46,11 @@ func TestEveryTransition(t *testing.T) {
 		{"begins anew, after errors", bad, verified(anew, 2*time.Hour), with(anew, func(s *subscription) { s.Since, s.Expires = later, later.Add(2*time.Hour) })},
 		{"delivered", s, delivered(false), s},
 		{"delivered after errors", bad, delivered(false), s},
-		{"failed", s, failed("a\nb", 0, false), with(s, func(s *subscription) { s.Error, s.Failed = "a b", later })},
-		{"failed after errors", bad, failed("x", 0, false), with(bad, func(s *subscription) { s.Error, s.Failed = "x", later })},
-		{"failed, with Retry-After", s, failed("x", 90*time.Second+1, false), with(s, func(s *subscription) {
-			s.Error, s.Failed, s.After = "x", later, later.Add(91*time.Second)
-		})},
-		{"failed, with Retry-After for a year", s, failed("x", 365*24*time.Hour, false), with(s, func(s *subscription) {
-			s.Error, s.Failed, s.After = "x", later, later.Add(time.Hour)
-		})},
-		{"failed again without Retry-After", busy, failed("x", 0, false), with(s, func(s *subscription) { s.Error, s.Failed = "x", later })},
-		{"failed slowly", s, failed("x", 0, true), with(s, func(s *subscription) { s.Error, s.Failed, s.Slow = "x", later, true })},
-		{"delivered then", busy, delivered(false), s},
+		{"failed", s, failed("a\nb", false), with(s, func(s *subscription) { s.Error, s.Failed = "a b", later })},
+		{"failed after errors", bad, failed("x", false), with(bad, func(s *subscription) { s.Error, s.Failed = "x", later })},
+		{"failed again", once, failed("x", false), with(s, func(s *subscription) { s.Error, s.Failed = "x", later })},
+		{"failed slowly", s, failed("x", true), with(s, func(s *subscription) { s.Error, s.Failed, s.Slow = "x", later, true })},
+		{"delivered then", once, delivered(false), s},
 		{"delivered slowly", s, delivered(true), with(s, func(s *subscription) { s.Slow = true })},
 		{"delivered slowly again", with(s, func(s *subscription) { s.Slow = true }), delivered(true), with(s, func(s *subscription) { s.Slow = true })},
 		{"delivered quickly", with(s, func(s *subscription) { s.Slow = true }), delivered(false), s},
@@ -90,7 +84,7 @@ func TestSubscriptionIsReadAsItWasWritten(t *testing.T) {
 	}
 	now := time.Unix(1_800_000_000, 0).UTC()
 	s := subscription{Callback: "http://a.example/ä", Protocol: WebSub, Procedure: "p", Secret: "\t\n%\x00 ü", Feed: "http://f.example/", Caller: "192.0.2.1",
-		Since: now, Expires: now.Add(time.Hour), Errors: 2, Failed: now, Error: "no\tway", After: now.Add(time.Minute), Slow: true}
+		Since: now, Expires: now.Add(time.Hour), Errors: 2, Failed: now, Error: "no\tway", Slow: true}
 	hash := hashOf(s.Feed)
 	if err := os.MkdirAll(st.subs(hash), 0o700); err != nil {
 		t.Fatal(err)
@@ -123,7 +117,7 @@ func TestTransitionWritesWhatChanged(t *testing.T) {
 		_, is, err = st.apply(hash, s.key(), do, now)
 		return is
 	}
-	for name, do := range map[string]transition{"delivered": delivered(true), "failed": failed("x", 0, false), "struck": struck,
+	for name, do := range map[string]transition{"delivered": delivered(true), "failed": failed("x", false), "struck": struck,
 		"unsubscribed": unsubscribed} {
 		if apply(do); !errors.Is(err, os.ErrNotExist) || look() != nil {
 			t.Errorf("%s without a subscription: %v", name, err)

@@ -3,17 +3,18 @@ package hub
 import (
 	"cmp"
 	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -44,30 +45,21 @@ type feedState struct {
 	Changed time.Time
 }
 
+// unreserved are the characters that need no percent-encoding (RFC 3986, section 2.3).
+const unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+
+var percentEncoded = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[0-9A-Fa-f]{2}`) })
+
 // plain normalizes the percent-encoding of a URL. It decodes unreserved characters, which
 // "Hubs MUST always decode" (WebSub, section 5.1.1), and writes the others in upper case
 // (RFC 3986, section 6.2.2).
 func plain(u string) string {
-	var b strings.Builder
-	for i := 0; i < len(u); i++ {
-		if u[i] != '%' || i+2 >= len(u) {
-			b.WriteByte(u[i])
-			continue
+	return percentEncoded().ReplaceAllStringFunc(u, func(code string) string {
+		if c, err := url.PathUnescape(code); err == nil && strings.Contains(unreserved, c) {
+			return c
 		}
-		c, err := hex.DecodeString(u[i+1 : i+3])
-		switch {
-		case err != nil:
-			b.WriteByte('%')
-			continue
-		case c[0] < 0x80 && (unicode.IsLetter(rune(c[0])) || unicode.IsDigit(rune(c[0])) ||
-			strings.IndexByte("-._~", c[0]) >= 0):
-			b.WriteByte(c[0])
-		default:
-			b.WriteString(strings.ToUpper(u[i : i+3]))
-		}
-		i += 2
-	}
-	return b.String()
+		return strings.ToUpper(code)
+	})
 }
 
 // hashOf returns the name of a feed's directory. It is the same for URLs that differ only
@@ -191,20 +183,21 @@ func (st states) readSubscription(hash, key string) (s subscription, v *values.V
 }
 
 // notifiable reads subscriptions to a feed, and returns those that are to be notified.
-// unread are the keys of existing subscriptions that could not be read; err is the first
-// error.
-func (st states) notifiable(hash string, keys []string, now time.Time) (list []subscription, unread []string,
+// unread are the keys of existing subscriptions that could not be read, and ended the others;
+// err is the first error.
+func (st states) notifiable(hash string, keys []string, now time.Time) (list []subscription, unread, ended []string,
 	err error) {
 	for _, key := range keys {
 		switch s, rerr := st.read(hash, key); {
-		case errors.Is(rerr, fs.ErrNotExist):
-		case rerr != nil:
-			unread, err = append(unread, key), cmp.Or(err, rerr)
-		case s.wants(now) && s.key() == key:
+		case rerr == nil && s.wants(now) && s.key() == key:
 			list = append(list, s)
+		case rerr == nil || errors.Is(rerr, fs.ErrNotExist):
+			ended = append(ended, key)
+		default:
+			unread, err = append(unread, key), cmp.Or(err, rerr)
 		}
 	}
-	return list, unread, err
+	return list, unread, ended, err
 }
 
 // apply applies a transition to a subscription and updates its file. It returns the

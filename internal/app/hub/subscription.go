@@ -52,8 +52,6 @@ type subscription struct {
 	Failed    time.Time
 	Error     string // error of the last attempt, one line
 	Slow      bool   // the last attempt took longer than [handOver]
-	// After is the end of the pause that the subscriber asked for (Retry-After).
-	After time.Time
 }
 
 // fields returns the values of its file.
@@ -63,7 +61,7 @@ func (s *subscription) fields() []values.Field {
 		{Name: "procedure", Var: &s.Procedure}, {Name: "secret", Var: &s.Secret}, {Name: "feed", Var: &s.Feed},
 		{Name: "caller", Var: &s.Caller}, {Name: "since", Var: &s.Since}, {Name: "expires", Var: &s.Expires},
 		{Name: "errors", Var: &s.Errors}, {Name: "failed", Var: &s.Failed}, {Name: "error", Var: &s.Error},
-		{Name: "after", Var: &s.After}, {Name: "slow", Var: &s.Slow},
+		{Name: "slow", Var: &s.Slow},
 	}
 }
 
@@ -95,19 +93,13 @@ func verified(as subscription, lease time.Duration) transition {
 // delivered means that the subscriber has accepted a notification.
 func delivered(slow bool) transition {
 	return func(s *subscription, _ time.Time) {
-		s.Errors, s.Error, s.Failed, s.After, s.Slow = 0, "", time.Time{}, time.Time{}, slow
+		s.Errors, s.Error, s.Failed, s.Slow = 0, "", time.Time{}, slow
 	}
 }
 
-// failed means that it has not. after is its Retry-After, 0 for none.
-func failed(text string, after time.Duration, slow bool) transition {
-	return func(s *subscription, now time.Time) {
-		s.Error, s.Failed, s.After, s.Slow = termsafe.Brief(text), now, time.Time{}, slow
-		if after > 0 {
-			// The file has whole seconds, so round up.
-			s.After = now.Add(min(after, mostAfter) + time.Second - 1).Truncate(time.Second)
-		}
-	}
+// failed means that it has not.
+func failed(text string, slow bool) transition {
+	return func(s *subscription, now time.Time) { s.Error, s.Failed, s.Slow = termsafe.Brief(text), now, slow }
 }
 
 // struck means that all attempts of a series have failed.
@@ -126,22 +118,12 @@ func (s *subscription) wants(now time.Time) bool {
 // duration" (section 7).
 func (s *subscription) givenUp() bool { return s.Protocol != WebSub && s.Errors >= strikes }
 
-// hasFailed reports whether the last notification failed.
-func (s *subscription) hasFailed() bool { return s.Errors > 0 || !s.Failed.IsZero() }
-
 // rank orders the subscribers on a host: those that failed or were slow last time are last.
 func (s *subscription) rank() int {
-	if s.hasFailed() || s.Slow {
+	if !s.Failed.IsZero() || s.Slow {
 		return 1
 	}
 	return 0
-}
-
-// busy returns the end of the pause that the subscriber asked for, and whether it is in the
-// future. A time that is too far ahead was set by a wrong clock, and is ignored.
-func (s *subscription) busy(now time.Time) (time.Time, bool) {
-	pause := s.After.Sub(now)
-	return s.After, pause > 0 && pause <= mostAfter+time.Second
 }
 
 // lease returns a requested lease, within the limits.

@@ -73,8 +73,7 @@ func (h *Hub) published(w http.ResponseWriter, r *http.Request, form url.Values)
 		// In this order, because a subscription is stored before it is no longer joining.
 		if h.jobs.of(hash).joins == 0 && !h.readsForPing(hash, t) {
 			h.logUnchanged(t, pingResult{nobody: true})
-		} else if _, err := h.postpone(hash, job{url: t, caller: caller},
-			h.readings.gap(hash, h.opts.PingGap)); err != nil {
+		} else if _, err := h.postpone(hash, job{url: t, caller: caller}, h.holdOff(hash)); err != nil {
 			unavailable(w, err.Error())
 			return
 		}
@@ -114,13 +113,11 @@ func (h *Hub) join(s subscription, q websub.Request) error {
 	defer cancel()
 	hash := hashOf(s.Feed)
 	defer h.joining(hash)()
-	if _, err := h.states.read(hash, s.key()); err != nil {
-		if err := h.counts.checkLimit(s.Caller); err != nil {
-			h.deny(ctx, q, err.Error())
-			return err
-		}
+	if err := h.checkLimit(&s); err != nil {
+		h.deny(ctx, q, err.Error())
+		return err
 	}
-	doc, err := h.reader.readForSubscriber(ctx, s.Caller, s.Feed)
+	doc, err := h.reader.readForSubscriber(s.Caller, s.Feed)
 	if errors.Is(err, errTooBusy) {
 		return err // a denial would last long; the subscriber should try again
 	}

@@ -230,25 +230,3 @@ func TestAttack1000SlowConnections(t *testing.T) {
 		t.Errorf("memory grew by %d bytes", grown)
 	}
 }
-
-func TestPublicURL(t *testing.T) {
-	ipnet := func(s string) net.Addr { return &net.IPNet{IP: net.ParseIP(s)} }
-	home := []net.Addr{ipnet("127.0.0.1"), ipnet("192.168.1.5"), ipnet("fe80::1")}
-	for _, tc := range []struct {
-		listen  string
-		tls     bool
-		machine []net.Addr
-		want    string
-	}{
-		{"0.0.0.0", false, home, ""},
-		{"::", false, append(home, ipnet("93.184.216.34")), "http://93.184.216.34:8080"},
-		{"0.0.0.0", true, append(home, ipnet("2606:2800::1"), ipnet("93.184.216.34")), "https://93.184.216.34:8080"},
-		{"2606:2800::1", false, home, "http://[2606:2800::1]:8080"},
-		{"127.0.0.1", false, append(home, ipnet("93.184.216.34")), ""},
-	} {
-		u := publicURL(&net.TCPAddr{IP: net.ParseIP(tc.listen), Port: 8080}, tc.tls, tc.machine)
-		if got := fmt.Sprint(u); (u == nil) != (tc.want == "") || u != nil && got != tc.want {
-			t.Errorf("%s: %s", tc.listen, got)
-		}
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -24,8 +23,6 @@ import (
 // Common are the options of all commands.
 type Common struct {
 	Dir string // path of the lektor-dir
-	// Now is the clock; the default is time.Now.
-	Now func() time.Time
 	// Fetch configures requests to hubs. AllowPrivate lists the private addresses that hubs
 	// may have.
 	Fetch fetch.Config
@@ -38,7 +35,7 @@ type ListenOptions struct {
 	httpserver.Options
 
 	// Public is the URL of the listener for hubs, with the path that a proxy adds. Without
-	// it nothing is registered. [Listen] sets it if the machine has a public address.
+	// it nothing is registered.
 	Public *url.URL
 	// Cooldown is the minimum time between two due markers of a feed. Several notifications
 	// in that time leave one marker at its end.
@@ -77,7 +74,7 @@ func Listen(ctx context.Context, o ListenOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer door.Close()
-	o.findPublic(door.Addr(), door.TLS(), s)
+	o.checkPublic(door.Addr(), s)
 	o.Ready = func() { httpserver.Ready(s.Report) }
 	l := New(d, s.Report, o)
 	defer l.Close()
@@ -103,7 +100,7 @@ func selfTest(ctx context.Context, o ListenOptions, s *cmdline.Streams) error {
 		return err
 	}
 	defer door.Close()
-	o.findPublic(door.Addr(), door.TLS(), s)
+	o.checkPublic(door.Addr(), s)
 	if o.Public == nil {
 		return errors.New("no public URL to test; set it with --public-url")
 	}
@@ -133,15 +130,11 @@ func selfTest(ctx context.Context, o ListenOptions, s *cmdline.Streams) error {
 	})
 }
 
-// findPublic sets Public if it is missing, and warns if hubs cannot reach the listener.
-func (o *ListenOptions) findPublic(addr net.Addr, tls bool, s *cmdline.Streams) {
-	if o.Public == nil {
-		machine, _ := net.InterfaceAddrs()
-		o.Public = publicURL(addr, tls, machine)
-	}
+// checkPublic warns if hubs cannot reach the listener.
+func (o *ListenOptions) checkPublic(addr net.Addr, s *cmdline.Streams) {
 	const hint = "let a proxy or the router forward requests to %s, and set --public-url to the URL that hubs can reach"
 	if o.Public == nil {
-		s.Report.Warn("this machine has no public address: no hub can reach it, so it registers with none, and feeds are fetched only on their schedule")
+		s.Report.Warn("no public address is known, so no feed is registered, and feeds are fetched only on their schedule")
 		s.Report.Info("hint: "+hint, addr)
 		return
 	}
@@ -155,40 +148,4 @@ func (o *ListenOptions) findPublic(addr net.Addr, tls bool, s *cmdline.Streams) 
 		s.Report.Warn("%s is a private address: hubs elsewhere cannot reach it", o.Public)
 		s.Report.Info("hint: "+hint, addr)
 	}
-}
-
-// publicURL returns the URL of a listener on addr if it has a public address: addr itself,
-// or, if it listens on all addresses, the first public address of the machine. It returns
-// nil if there is none.
-func publicURL(addr net.Addr, tls bool, machine []net.Addr) *url.URL {
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok {
-		return nil
-	}
-	ip, _ := netip.AddrFromSlice(tcp.IP)
-	ip = ip.Unmap()
-	if !ip.IsValid() || ip.IsUnspecified() {
-		only4 := ip.Is4()
-		ip = netip.Addr{}
-		for _, a := range machine {
-			n, ok := a.(*net.IPNet)
-			if !ok {
-				continue
-			}
-			if m, ok := netip.AddrFromSlice(n.IP); ok {
-				if m = m.Unmap(); !fetch.Private(m) && (m.Is4() || !only4) {
-					ip = m
-					break
-				}
-			}
-		}
-	}
-	if !ip.IsValid() || fetch.Private(ip) {
-		return nil
-	}
-	u := &url.URL{Scheme: "http", Host: net.JoinHostPort(ip.String(), strconv.Itoa(tcp.Port))}
-	if tls {
-		u.Scheme = "https"
-	}
-	return u
 }

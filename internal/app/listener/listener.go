@@ -75,13 +75,7 @@ type Listener struct {
 	stamps    map[string][]stamp.Stamp // of push.Paths
 	rule      stamp.Rule
 	callbacks callbacks
-	hubs      map[string]*hubState // by URL
-}
-
-// hubState is the state of a hub in this process.
-type hubState struct {
-	busy   bool // a request to it is running
-	single bool // it is a cloud that accepts one feed per request
+	single    map[string]bool // URLs of clouds that accept one feed per request
 }
 
 // warner prints warnings. It is safe for concurrent use.
@@ -219,7 +213,7 @@ func New(d *lektordir.Dir, report httpserver.Reporter, o ListenOptions) *Listene
 		// hours of a cloud do not.
 		now:  func() time.Time { return o.Fetch.Now().Round(0) },
 		wake: make(chan struct{}, 1), limit: limiter.New(limiter.Options{All: atOnce, Each: 1}),
-		feeds: map[string]*feed{}, stamps: map[string][]stamp.Stamp{}, hubs: map[string]*hubState{},
+		feeds: map[string]*feed{}, stamps: map[string][]stamp.Stamp{}, single: map[string]bool{},
 		rule:      stamp.Rule{Shared: d.Shared()},
 		callbacks: callbacks{byToken: map[string]*callback{}, ofCloud: map[string]string{}},
 	}

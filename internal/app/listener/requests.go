@@ -51,7 +51,6 @@ func (l *Listener) step(ctx context.Context) time.Time {
 				place.Release()
 			}
 			l.mu.Lock()
-			l.hub(b.offer.hub).busy = false
 			for _, f := range b.feeds {
 				f.asking = false
 			}
@@ -93,7 +92,6 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 			if want.early {
 				early[f] = key
 			}
-		case l.hub(want.offer.hub).busy: // the end of the running request wakes Run
 		case due[key] == nil:
 			due[key] = &batch{offer: want.offer, end: want.end}
 			due[key].add(f)
@@ -106,25 +104,7 @@ func (l *Listener) plan(now time.Time) (ripe []*feed, due map[string]*batch, nex
 			b.add(f)
 		}
 	}
-	for key, b := range due {
-		if l.hub(b.offer.hub).busy {
-			// The same hub has a request by another protocol in this round.
-			for _, f := range b.feeds {
-				f.asking = false
-			}
-			delete(due, key)
-		}
-		l.hub(b.offer.hub).busy = true
-	}
 	return ripe, due, next
-}
-
-// hub returns the state of a hub. The caller holds mu.
-func (l *Listener) hub(where string) *hubState {
-	if l.hubs[where] == nil {
-		l.hubs[where] = &hubState{}
-	}
-	return l.hubs[where]
 }
 
 // exchange is the requests for one batch, and their results.
@@ -133,12 +113,16 @@ type exchange struct {
 	batch *batch
 	done  int
 	fails map[string]int // number of failures, by error text
+
+	// for registrations with a cloud:
+	back    rsscloud.Callback
+	current *asking
 }
 
 // ask makes the requests for a batch, and reports the results.
 func (l *Listener) ask(ctx context.Context, b *batch) {
 	slices.SortFunc(b.feeds, func(x, y *feed) int { return cmp.Compare(x.hash, y.hash) })
-	x := &exchange{l, b, 0, map[string]int{}}
+	x := &exchange{Listener: l, batch: b, fails: map[string]int{}}
 	if b.offer.protocol == WebSub || b.end {
 		x.each(ctx)
 	} else {
@@ -236,93 +220,83 @@ func (x *exchange) each(ctx context.Context) {
 	}
 }
 
-// enrolment is the registration of a batch with a cloud.
-type enrolment struct {
-	exchange      *exchange
-	back          rsscloud.Callback
-	urls, aliases []string // URLs of the feeds, and their aliases
-	current       *asking
-	accepted      map[*feed]bool
-}
-
-func (x *enrolment) register(ctx context.Context, urls ...string) error {
-	return rsscloud.Register(ctx, x.exchange.client, x.exchange.batch.offer.cloud, x.back, urls)
-}
-
 // cloud registers feeds with a cloud: all by one request, or one by one if the cloud does
 // not accept that.
 func (x *exchange) cloud(ctx context.Context) {
-	e := &enrolment{exchange: x, current: &asking{calls: map[string]*calls{}}, accepted: map[*feed]bool{}}
+	x.current = &asking{calls: map[string]*calls{}}
 	var token string
+	var urls []string
 	for _, f := range x.batch.feeds {
 		_, is, _ := x.begin(f)
 		token = is.Token()
-		e.urls = append(e.urls, is.Topic)
+		urls = append(urls, is.Topic)
 	}
 	x.mu.Lock()
-	one := x.hub(x.batch.offer.hub).single
+	one := x.single[x.batch.offer.hub]
+	x.current.urls = slices.Clone(urls)
 	for _, f := range x.batch.feeds {
-		e.aliases = append(e.aliases, f.alias)
+		x.current.urls = append(x.current.urls, f.alias)
 	}
-	e.current.urls = slices.Concat(e.urls, e.aliases)
 	if cb := x.callbacks.byToken[token]; cb != nil { // nil if all of them were removed meanwhile
-		cb.asking = e.current
-		defer x.asked(cb, e.current)
+		cb.asking = x.current
+		defer x.asked(cb, x.current)
 	}
 	x.mu.Unlock()
 	public := x.opts.Public
-	e.back = rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(),
+	x.back = rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(),
 		Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
-	e.back.Port, _ = strconv.Atoi(feedurl.Port(public))
-	if one || len(e.urls) == 1 || e.registerTogether(ctx) {
-		e.registerSingly(ctx)
+	x.back.Port, _ = strconv.Atoi(feedurl.Port(public))
+	rest := x.batch.feeds
+	if !one && len(urls) > 1 {
+		rest = x.registerTogether(ctx, urls)
 	}
+	x.registerSingly(ctx, rest)
 }
 
-// registerTogether registers all feeds by one request. It reports false if single requests would
-// fail, too.
-func (x *enrolment) registerTogether(ctx context.Context) bool {
-	err := x.register(ctx, x.urls...)
-	if err != nil && !isA[*fetch.RefusedError](err) {
-		for _, f := range x.exchange.batch.feeds {
-			_ = x.exchange.end(ctx, f, err, false)
-		}
-		return false
-	}
-	// Many clouds answer success although they took only one of the URLs.
-	for _, f := range x.exchange.batch.feeds {
-		if err == nil && x.exchange.heard(x.current, f) {
-			x.accepted[f] = true
-			_ = x.exchange.end(ctx, f, nil, false)
-		}
-	}
-	x.exchange.mu.Lock()
-	defer x.exchange.mu.Unlock()
-	x.exchange.hub(x.exchange.batch.offer.hub).single = len(x.accepted) < len(x.urls)
-	return true
+func (x *exchange) register(ctx context.Context, urls ...string) error {
+	return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, x.back, urls)
 }
 
-// registerSingly registers the remaining feeds, each by a request.
-func (x *enrolment) registerSingly(ctx context.Context) {
+// registerTogether registers all feeds by one request. It returns those to register by single requests, none if
+// these would fail, too.
+func (x *exchange) registerTogether(ctx context.Context, urls []string) (rest []*feed) {
+	err := x.register(ctx, urls...)
+	fatal := err != nil && !isA[*fetch.RefusedError](err)
+	for _, f := range x.batch.feeds {
+		// Many clouds answer success although they took only one of the URLs.
+		if fatal || err == nil && x.heard(f) {
+			_ = x.end(ctx, f, err, false)
+		} else {
+			rest = append(rest, f)
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.single[x.batch.offer.hub] = len(rest) > 0
+	return rest
+}
+
+// registerSingly registers feeds, each by a request.
+func (x *exchange) registerSingly(ctx context.Context, feeds []*feed) {
 	var fatal error
 	missed := 0
-	for i, f := range x.exchange.batch.feeds {
+	for _, f := range feeds {
 		if ctx.Err() != nil {
 			return
 		}
-		if x.accepted[f] {
-			continue
-		}
 		err := fatal
 		if err == nil {
-			err = x.register(ctx, x.urls[i])
+			x.mu.Lock()
+			topic, alias := f.Topic, f.alias
+			x.mu.Unlock()
+			err = x.register(ctx, topic)
 			refused, isRefused := errors.AsType[*fetch.RefusedError](err)
-			if isRefused && x.aliases[i] != "" && x.register(ctx, x.aliases[i]) == nil {
+			if isRefused && alias != "" && x.register(ctx, alias) == nil {
 				err = nil
 			}
 			switch {
 			case err == nil:
-				missed = -len(x.urls) // the cloud exists
+				missed = -perBatch // the cloud exists
 			case !isRefused:
 				fatal = err // the others would fail, too
 			case refused.Status == http.StatusNotFound || refused.Status == http.StatusMethodNotAllowed ||
@@ -331,18 +305,18 @@ func (x *enrolment) registerSingly(ctx context.Context) {
 					fatal = err
 				}
 			default:
-				missed = -len(x.urls)
+				missed = -perBatch
 			}
 		}
-		_ = x.exchange.end(ctx, f, err, err == nil && !x.exchange.heard(x.current, f))
+		_ = x.end(ctx, f, err, err == nil && !x.heard(f))
 	}
 }
 
 // heard reports whether the cloud called for a feed during the registration.
-func (x *exchange) heard(a *asking, f *feed) bool {
+func (x *exchange) heard(f *feed) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return a.heard(f.keys)
+	return x.current.heard(f.keys)
 }
 
 // asked ends a registration. If a cloud sent a challenge for a feed and also a call that

@@ -89,13 +89,9 @@ func Status(_ context.Context, o StatusOptions, s *cmdline.Streams) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now
-	if o.Now != nil {
-		now = o.Now
-	}
 	format := cmdline.PrinterOptions{Format: o.Format, Raw: o.Raw}
 	return cmdline.Records(s.Out, format, statusFormat, statusColumns, func(p *cmdline.Printer[FeedStatus]) error {
-		list, err := ReadStatus(d, now())
+		list, err := ReadStatus(d, time.Now())
 		if err != nil {
 			return err
 		}

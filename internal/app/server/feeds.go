@@ -31,7 +31,7 @@ func (c *request) subscriptions() error {
 		s.Title = shownTitle(f.About)
 		answer.Subscriptions = append(answer.Subscriptions, s)
 	}
-	return c.taggedJSON(answer)
+	return c.json(answer)
 }
 
 // hashURN begins the URL that clients see of a feed that has none, or none that they may see.
@@ -122,7 +122,7 @@ func (c *request) tags() error {
 			answer.Tags = append(answer.Tags, greader.Tag{ID: greader.LabelID(name), Type: "tag"})
 		}
 	}
-	return c.taggedJSON(answer)
+	return c.json(answer)
 }
 
 // flags are the flags of the user.

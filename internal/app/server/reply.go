@@ -74,17 +74,6 @@ func encode(v any) ([]byte, error) {
 	return termsafe.JSON(data), err
 }
 
-// json answers with a value, as JSON or in the form of output=xml.
-func (c *request) json(v any) error {
-	return c.answer(func(w io.Writer) error {
-		data, err := encode(v)
-		if err == nil {
-			_, err = w.Write(data)
-		}
-		return err
-	})
-}
-
 // answer answers with the JSON that write writes, or with the same as XML if the client wants it.
 func (c *request) answer(write func(io.Writer) error) error {
 	if !c.wantsXML() {
@@ -103,8 +92,8 @@ func (c *request) answer(write func(io.Writer) error) error {
 
 func (c *request) wantsXML() bool { return c.values.Get("output") == "xml" }
 
-// taggedJSON is json with an ETag.
-func (c *request) taggedJSON(v any) error {
+// json answers with a value, as JSON or in the form of output=xml, and an ETag.
+func (c *request) json(v any) error {
 	data, err := encode(v)
 	if err != nil {
 		return err

@@ -145,42 +145,48 @@ const (
 
 // route is a call of the API.
 type route struct {
-	do    func(*request) error
-	read  bool // allows GET and HEAD
-	write bool // allows POST
-	open  bool // needs no token
+	do      func(*request) error
+	methods string // besides OPTIONS
+	open    bool   // needs no token
 }
+
+// The methods of routes.
+const (
+	reads  = "GET, HEAD"
+	writes = "POST"
+	both   = reads + ", " + writes
+)
 
 // routes are the calls by path.
 var routes = sync.OnceValue(func() map[string]route {
 	all := map[string]route{
 		// users paste it, and clients ask it for an icon
-		"":                                       {do: (*request).ok, read: true, open: true},
-		"check/compatibility":                    {do: (*request).compatible, read: true, open: true},
-		"accounts/ClientLogin":                   {do: (*request).login, read: true, write: true, open: true},
-		greader.APIPath + "accounts/ClientLogin": {do: (*request).login, read: true, write: true, open: true},
-		greader.AtomPath:                         {do: (*request).atom, read: true},
-		greader.ContentsPath:                     {do: (*request).contents, read: true, write: true},
+		"":                                       {do: (*request).ok, methods: reads, open: true},
+		"check/compatibility":                    {do: (*request).compatible, methods: reads, open: true},
+		"accounts/ClientLogin":                   {do: (*request).login, methods: both, open: true},
+		greader.APIPath + "accounts/ClientLogin": {do: (*request).login, methods: both, open: true},
+		greader.AtomPath:                         {do: (*request).atom, methods: reads},
+		greader.ContentsPath:                     {do: (*request).contents, methods: both},
 	}
 	for name, r := range map[string]route{
-		"token":                  {do: (*request).token, read: true, write: true},
-		"user-info":              {do: (*request).userInfo, read: true, write: true},
-		"subscription/list":      {do: (*request).subscriptions, read: true, write: true},
-		"tag/list":               {do: (*request).tags, read: true, write: true},
-		"stream/items/ids":       {do: (*request).ids, read: true, write: true},
-		"stream/items/contents":  {do: (*request).items, read: true, write: true},
-		"unread-count":           {do: (*request).unreadCounts, read: true, write: true},
-		"preference/list":        {do: always("prefs", []string{}), read: true, write: true},
-		"preference/stream/list": {do: always("streamprefs", map[string][]string{}), read: true, write: true},
-		"friend/list":            {do: always("friends", []string{}), read: true, write: true},
-		"subscription/edit":      {do: (*request).editSubscription, write: true},
-		"subscription/quickadd":  {do: (*request).quickAdd, write: true},
-		"subscription/export":    {do: (*request).export, read: true},
-		"subscription/import":    {do: (*request).importList, write: true},
-		"rename-tag":             {do: (*request).renameTag, write: true},
-		"disable-tag":            {do: (*request).disableTag, write: true},
-		"edit-tag":               {do: (*request).editTag, write: true},
-		"mark-all-as-read":       {do: (*request).markAll, write: true},
+		"token":                  {do: (*request).token, methods: both},
+		"user-info":              {do: (*request).userInfo, methods: both},
+		"subscription/list":      {do: (*request).subscriptions, methods: both},
+		"tag/list":               {do: (*request).tags, methods: both},
+		"stream/items/ids":       {do: (*request).ids, methods: both},
+		"stream/items/contents":  {do: (*request).items, methods: both},
+		"unread-count":           {do: (*request).unreadCounts, methods: both},
+		"preference/list":        {do: always("prefs", []string{}), methods: both},
+		"preference/stream/list": {do: always("streamprefs", map[string][]string{}), methods: both},
+		"friend/list":            {do: always("friends", []string{}), methods: both},
+		"subscription/edit":      {do: (*request).editSubscription, methods: writes},
+		"subscription/quickadd":  {do: (*request).quickAdd, methods: writes},
+		"subscription/export":    {do: (*request).export, methods: reads},
+		"subscription/import":    {do: (*request).importList, methods: writes},
+		"rename-tag":             {do: (*request).renameTag, methods: writes},
+		"disable-tag":            {do: (*request).disableTag, methods: writes},
+		"edit-tag":               {do: (*request).editTag, methods: writes},
+		"mark-all-as-read":       {do: (*request).markAll, methods: writes},
 	} {
 		all[greader.APIPath+name] = r
 	}
@@ -260,21 +266,14 @@ func (c *request) serve() error {
 		return &httpError{http.StatusNotFound, "404 page not found"}
 	}
 	c.name, c.stream = cmp.Or(path, "/"), stream
-	switch c.r.Method {
-	case http.MethodGet, http.MethodHead:
-		ok = r.read
-	case http.MethodPost:
-		ok = r.write
-	default:
-		ok = false
-	}
-	if !ok {
-		c.w.Header().Set("Allow", r.allows())
+	if !slices.Contains(strings.Split(r.methods, ", "), c.r.Method) {
+		allowed := r.methods + ", OPTIONS"
+		c.w.Header().Set("Allow", allowed)
 		if c.r.Method == http.MethodOptions {
 			c.w.WriteHeader(http.StatusNoContent)
 			return nil
 		}
-		return &httpError{http.StatusMethodNotAllowed, "this call takes " + r.allows()}
+		return &httpError{http.StatusMethodNotAllowed, "this call takes " + allowed}
 	}
 	c.values = greader.ParseValues(c.r.URL.RawQuery)
 	if !r.open {
@@ -287,16 +286,4 @@ func (c *request) serve() error {
 		}
 	}
 	return r.do(c)
-}
-
-// allows returns the methods of a route.
-func (r route) allows() string {
-	var methods []string
-	if r.read {
-		methods = append(methods, "GET", "HEAD")
-	}
-	if r.write {
-		methods = append(methods, "POST")
-	}
-	return strings.Join(append(methods, "OPTIONS"), ", ")
 }

@@ -12,7 +12,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
+
+	"golang.org/x/term"
 
 	"github.com/lektordir/lektor/internal/app/server/accounts"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -113,28 +116,33 @@ func (o PasswdOptions) dir(a *accounts.Accounts) (string, error) {
 	return filepath.Abs(path)
 }
 
-// readPassword reads a password: on a terminal twice without echo, else the first line.
+// readPassword reads a password: on a terminal twice without echo, else the first line. The terminal is raw
+// meanwhile, so that no key stops the program and leaves it without echo.
 func readPassword(ctx context.Context, s *cmdline.Streams) (password string, err error) {
 	if !s.InIsTerminal() {
 		return readLine(cmdline.NewReader(ctx, s.In))
 	}
 	// Programs and quick fingers type as soon as they see a prompt: the echo ends before it.
-	asBefore, err := withoutEcho(int(s.InFile().Fd()))
+	fd := int(s.InFile().Fd())
+	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, asBefore()) }()
-	ask := func(prompt string) (string, error) {
-		fmt.Fprint(s.Err, prompt)
-		defer fmt.Fprintln(s.Err)
-		return readLine(cmdline.NewReader(ctx, s.InFile())) // after ^D, a reader has ended, but not the terminal
+	defer func() { err = errors.Join(err, term.Restore(fd, before)) }()
+	t := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{cmdline.NewReader(ctx, s.InFile()), s.Err}, "")
+	first, err := t.ReadPassword("Password: ")
+	second := first
+	if err == nil {
+		second, err = t.ReadPassword("Once more: ")
 	}
-	first, err := ask("Password: ")
-	if err != nil {
-		return "", err
-	}
-	second, err := ask("Once more: ")
-	if err == nil && first != second {
+	switch {
+	case errors.Is(err, io.EOF): // ^C or ^D
+		fmt.Fprint(s.Err, "\r\n")
+		return "", cmdline.Stopped(syscall.SIGINT)
+	case err == nil && first != second:
 		err = errors.New("the passwords differ: nothing has changed")
 	}
 	return first, err

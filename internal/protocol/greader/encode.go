@@ -93,81 +93,64 @@ func (i *Items) Add(item []byte) {
 	_, _ = i.out.Write(item)
 }
 
+// maxDepth is the maximum depth of an answer.
+const maxDepth = 100
+
 // XML writes an answer in the form of output=xml: each value is an element that is named after its
 // type, and has the name of the field as an attribute. The answer is read as JSON from r.
 func XML(w io.Writer, r io.Reader) error {
 	if _, err := io.WriteString(w, xml.Header[:len(xml.Header)-1]); err != nil {
 		return err
 	}
-	x := &xmlWriter{d: json.NewDecoder(r), e: xml.NewEncoder(w)}
-	x.d.UseNumber()
-	if err := x.value(""); err != nil {
-		return err
-	}
-	if _, err := x.d.Token(); err != io.EOF {
-		return errors.Join(errors.New("more than one value"), err)
-	}
-	return x.e.Close()
-}
-
-// maxDepth is the maximum depth of an answer.
-const maxDepth = 100
-
-// xmlWriter writes JSON as XML.
-type xmlWriter struct {
-	d     *json.Decoder
-	e     *xml.Encoder
-	depth int
-}
-
-// value writes the next value, which has a name in an object.
-func (x *xmlWriter) value(name string) error {
-	token, err := x.d.Token()
-	if err != nil {
-		return err
-	}
-	element, text := xml.StartElement{Name: xml.Name{Local: "string"}}, ""
-	if name != "" {
-		element.Attr = []xml.Attr{{Name: xml.Name{Local: "name"}, Value: name}}
-	}
-	switch t := token.(type) {
-	case json.Delim:
-		return x.nested(t, element)
-	case string:
-		text = t
-	case json.Number:
-		element.Name.Local, text = "number", t.String()
-	case bool:
-		element.Name.Local, text = "boolean", strconv.FormatBool(t)
-	}
-	return x.e.EncodeElement(text, element)
-}
-
-// nested writes an object or a list.
-func (x *xmlWriter) nested(begin json.Delim, element xml.StartElement) error {
-	if x.depth++; x.depth > maxDepth {
-		return errors.New("the answer is nested too deeply")
-	}
-	element.Name.Local = map[json.Delim]string{'{': "object", '[': "list"}[begin]
-	if err := x.e.EncodeToken(element); err != nil {
-		return err
-	}
-	for x.d.More() {
-		field := ""
-		if begin == '{' {
-			token, err := x.d.Token()
-			if err != nil {
-				return err
-			}
-			field, _ = token.(string)
+	d, e := json.NewDecoder(r), xml.NewEncoder(w)
+	d.UseNumber()
+	var open []xml.StartElement // objects and lists
+	var field *string           // of the next value, if it is in an object
+	for ended := false; ; ended = len(open) == 0 {
+		token, err := d.Token()
+		switch {
+		case err == io.EOF && ended:
+			return e.Close()
+		case err != nil:
+			return err
+		case ended:
+			return errors.New("more than one value")
 		}
-		if err := x.value(field); err != nil {
+		kind, text := "string", ""
+		switch t := token.(type) {
+		case json.Delim:
+			kind = map[json.Delim]string{'{': "object", '[': "list"}[t]
+		case string:
+			if len(open) > 0 && open[len(open)-1].Name.Local == "object" && field == nil {
+				field = &t
+				continue
+			}
+			text = t
+		case json.Number:
+			kind, text = "number", t.String()
+		case bool:
+			kind, text = "boolean", strconv.FormatBool(t)
+		}
+		element := xml.StartElement{Name: xml.Name{Local: kind}}
+		if field != nil {
+			element.Attr = []xml.Attr{{Name: xml.Name{Local: "name"}, Value: *field}}
+			field = nil
+		}
+		switch kind {
+		case "object", "list":
+			if len(open) == maxDepth {
+				return errors.New("the answer is nested too deeply")
+			}
+			open = append(open, element)
+			err = e.EncodeToken(element)
+		case "": // the end of one
+			err = e.EncodeToken(open[len(open)-1].End())
+			open = open[:len(open)-1]
+		default:
+			err = e.EncodeElement(text, element)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if _, err := x.d.Token(); err != nil {
-		return err
-	}
-	x.depth--
-	return x.e.EncodeToken(element.End())
 }

@@ -46,7 +46,7 @@ func SplitPath(escaped, base string) (call, stream string, ok bool) {
 	if plain, err := url.PathUnescape(path); err == nil {
 		path = plain
 	}
-	return strings.Trim(merge(path), "/"), "", true
+	return strings.Join(strings.FieldsFunc(path, func(c rune) bool { return c == '/' }), "/"), "", true
 }
 
 // cutPath removes a prefix and the following slash from a path in which slashes may be repeated.
@@ -60,12 +60,4 @@ func cutPath(path, prefix string) (rest string, ok bool) {
 		path = after
 	}
 	return strings.TrimLeft(path, "/"), true
-}
-
-// merge merges repeated slashes.
-func merge(path string) string {
-	for strings.Contains(path, "//") {
-		path = strings.ReplaceAll(path, "//", "/")
-	}
-	return path
 }

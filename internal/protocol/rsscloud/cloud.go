@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -43,45 +44,27 @@ func (s Sentence) Error() string { return string(s) }
 // Sayf returns a formatted [Sentence].
 func Sayf(format string, args ...any) error { return Sentence(fmt.Sprintf(format, args...)) }
 
-// A MissingError lists the parameters that a request lacks, in the traditional order.
-type MissingError struct{ Names []string }
-
-func (e *MissingError) Error() string {
-	return "The following parameters were missing from the request body: " + strings.Join(e.Names, ", ") + "."
-}
-
-// ReadForm parses a form into pairs of names and values, in their order. It skips invalid
-// pairs.
-func ReadForm(body string) (pairs [][2]string) {
-	for part := range strings.SplitSeq(strings.TrimSpace(body), "&") {
-		name, value, _ := strings.Cut(part, "=")
-		n, err := url.QueryUnescape(name)
-		if err != nil {
-			continue
-		}
-		v, err := url.QueryUnescape(value)
-		if err != nil {
-			continue
-		}
-		pairs = append(pairs, [2]string{n, v})
-	}
-	return pairs
+// Missing returns an error with the parameters that a request lacks, in the traditional order.
+func Missing(names ...string) error {
+	return Sayf("The following parameters were missing from the request body: %s.", strings.Join(names, ", "))
 }
 
 // ReadRequest reads a REST request. Names of parameters may be in any case, and each that
 // begins with "url" names a feed. most is the maximum number of feeds.
-func ReadRequest(form [][2]string, most int) (Request, error) {
+func ReadRequest(form url.Values, most int) (Request, error) {
 	var r Request
 	var missing []string
 	given := map[string]string{}
-	for _, p := range form {
-		name := strings.ToLower(p[0])
-		if strings.HasPrefix(name, "url") {
-			if err := r.add(p[1], most); err != nil {
+	for _, key := range slices.Sorted(maps.Keys(form)) {
+		name := strings.ToLower(key)
+		if !strings.HasPrefix(name, "url") {
+			given[name] = strings.TrimSpace(form.Get(key))
+			continue
+		}
+		for _, u := range form[key] {
+			if err := r.add(u, most); err != nil {
 				return r, err
 			}
-		} else if _, twice := given[name]; !twice {
-			given[name] = strings.TrimSpace(p[1])
 		}
 	}
 	for _, name := range []string{"port", "path", "protocol"} {
@@ -93,7 +76,7 @@ func ReadRequest(form [][2]string, most int) (Request, error) {
 		missing = append(missing, "url1")
 	}
 	if len(missing) > 0 {
-		return r, &MissingError{missing}
+		return r, Missing(missing...)
 	}
 	r.Procedure, r.Domain = given["notifyprocedure"], given["domain"]
 	return r, r.set(given["port"], given["path"], given["protocol"])

@@ -27,7 +27,7 @@ func TestRequestIsReadAsItWasSent(t *testing.T) {
 			protocol, scheme = HTTPSPost, "https"
 		}
 		form := registration(back, protocol, feeds, false)
-		q, err := ReadRequest(ReadForm(form), 3)
+		q, err := ReadRequest(loose(form), 3)
 		want := Request{Port: back.Port, Path: back.Path, Protocol: protocol, Domain: back.Domain, URLs: feeds}
 		if err != nil || !reflect.DeepEqual(q, want) {
 			t.Errorf("%s\n got %+v, %v\nwant %+v", form, q, err, want)
@@ -111,7 +111,7 @@ func FuzzReadRequest(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		q, err := ReadRequest(ReadForm(body), 20)
+		q, err := ReadRequest(loose(body), 20)
 		if err != nil {
 			return
 		}

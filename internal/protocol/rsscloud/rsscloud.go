@@ -28,6 +28,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/http/fetch"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -44,15 +45,8 @@ const (
 // accepts any name.
 const NotifyProcedure = "rssCloud.notify"
 
-// Cloud is the cloud element of a feed, with its attributes as found. Port is 0 if it is
-// missing or invalid.
-type Cloud struct {
-	Domain            string
-	Port              int
-	Path              string // may have a query
-	RegisterProcedure string // for XML-RPC only
-	Protocol          string
-}
+// Cloud is the cloud element of a feed, with its attributes as found. Its path may have a query.
+type Cloud feedconv.Cloud
 
 // protocol returns the protocol as one of the constants.
 func (c Cloud) protocol() string {
@@ -218,24 +212,15 @@ func elsewhere(target string) []string {
 	p := strings.TrimSuffix(u.Path, "/")
 	last := p[strings.LastIndexByte(p, '/')+1:]
 	switch strings.ToLower(last) {
-	case "":
-		add("/rsscloud/pleaseNotify")
-		add("/pleaseNotify")
-		return out
-	case "pleasenotify":
+	case "", "pleasenotify":
 		last = "pleaseNotify"
 	case "ping":
 		last = "ping"
 	default:
 		return out
 	}
-	if strings.HasPrefix(strings.ToLower(p), "/rsscloud/") {
-		add("/rsscloud/" + last)
-		add("/" + last)
-	} else {
-		add("/" + last)
-		add("/rsscloud/" + last)
-	}
+	add("/rsscloud/" + last)
+	add("/" + last)
 	add(p + "/")
 	return out
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"strconv"
 	"strings"
 
@@ -124,7 +123,7 @@ func DecodeLong(data []byte, most int) (*Message, error) {
 		}
 		switch strings.ToLower(start.Name.Local) {
 		case "methodcall", "methodresponse":
-			var root element
+			var root xmlMessage
 			if err := d.DecodeElement(&root, &start); err != nil {
 				return nil, err
 			}
@@ -169,104 +168,81 @@ func (b *bounded) Token() (xml.Token, error) {
 	return t, err
 }
 
-// element is an element of a message, with the text directly in it.
-type element struct {
-	XMLName  xml.Name
-	Text     string    `xml:",chardata"`
-	Children []element `xml:",any"`
+// xmlMessage is a message as encoding/xml reads it.
+type xmlMessage struct {
+	Method string `xml:"methodName"`
+	Params []struct {
+		Text   string     `xml:",chardata"`
+		Values []xmlValue `xml:"value"`
+	} `xml:"params>param"`
+	Fault []xmlValue `xml:"fault>value"`
 }
 
-func (e *element) name() string { return strings.ToLower(e.XMLName.Local) }
-
-// all returns the children with a name.
-func (e *element) all(name string) iter.Seq[*element] {
-	return func(yield func(*element) bool) {
-		for i := range e.Children {
-			if c := &e.Children[i]; c.name() == name && !yield(c) {
-				return
-			}
-		}
-	}
+// xmlValue is a value as encoding/xml reads it.
+type xmlValue struct {
+	Text  string `xml:",chardata"` // of a value without a type
+	Array []struct {
+		Values []xmlValue `xml:"data>value"`
+	} `xml:"array"`
+	Struct []struct {
+		Members []struct {
+			Name  string   `xml:"name"`
+			Value xmlValue `xml:"value"`
+		} `xml:"member"`
+	} `xml:"struct"`
+	Base64 []string `xml:"base64"`
+	Scalar []string `xml:",any"`
 }
 
-func (e *element) text() string { return strings.TrimSpace(e.Text) }
-
-func (e *element) message() (*Message, error) {
-	m := &Message{}
-	var bad error
-	read := func(value *element) Value {
-		v, err := value.value()
-		bad = cmp.Or(bad, err)
-		return v
-	}
-	for method := range e.all("methodname") {
-		m.Method = method.text()
-	}
-	for params := range e.all("params") {
-		for param := range params.all("param") {
-			v := Value{Text: param.text()}
-			for value := range param.all("value") {
-				v = read(value)
-				break
+func (m *xmlMessage) message() (*Message, error) {
+	out := &Message{Method: strings.TrimSpace(m.Method)}
+	for _, p := range m.Params {
+		v := Value{Text: strings.TrimSpace(p.Text)}
+		if len(p.Values) > 0 {
+			var err error
+			if v, err = p.Values[0].value(); err != nil {
+				return nil, err
 			}
-			m.Params = append(m.Params, v)
 		}
+		out.Params = append(out.Params, v)
 	}
-	for fault := range e.all("fault") {
-		m.Fault = &Fault{}
-		for value := range fault.all("value") {
-			v := read(value)
-			code, _ := strconv.Atoi(v.Members["faultCode"].Text)
-			m.Fault = &Fault{Code: code, Text: v.Members["faultString"].Text}
+	for _, f := range m.Fault {
+		v, err := f.value()
+		if err != nil {
+			return nil, err
 		}
+		code, _ := strconv.Atoi(v.Members["faultCode"].Text)
+		out.Fault = &Fault{Code: code, Text: v.Members["faultString"].Text}
 	}
-	if bad != nil {
-		return nil, bad
-	}
-	return m, nil
+	return out, nil
 }
 
-// value reads a <value>. It fails if base64 is invalid.
-func (e *element) value() (v Value, err error) {
-	if len(e.Children) == 0 {
-		return Value{Text: e.text(), Exact: e.Text}, nil
-	}
-	read := func(value *element) Value {
-		inner, bad := value.value()
-		err = cmp.Or(err, bad)
-		return inner
-	}
-	switch typed := &e.Children[0]; typed.name() {
-	case "array":
-		v = Value{IsList: true}
-		for data := range typed.all("data") {
-			for value := range data.all("value") {
-				v.List = append(v.List, read(value))
-			}
+// value reads a value. It fails if base64 is invalid.
+func (x *xmlValue) value() (v Value, err error) {
+	switch {
+	case len(x.Array) > 0:
+		v.IsList = true
+		for _, e := range x.Array[0].Values {
+			inner, bad := e.value()
+			v.List, err = append(v.List, inner), cmp.Or(err, bad)
 		}
-		return v, err
-	case "struct":
-		v = Value{Members: map[string]Value{}}
-		for member := range typed.all("member") {
-			key, content := "", Value{}
-			for name := range member.all("name") {
-				key = name.text()
-			}
-			for value := range member.all("value") {
-				content = read(value)
-			}
-			v.Members[key] = content
+	case len(x.Struct) > 0:
+		v.Members = map[string]Value{}
+		for _, m := range x.Struct[0].Members {
+			inner, bad := m.Value.value()
+			v.Members[strings.TrimSpace(m.Name)], err = inner, cmp.Or(err, bad)
 		}
-		return v, err
-	case "base64":
-		b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(typed.Text), ""))
+	case len(x.Base64) > 0:
+		b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(x.Base64[0]), ""))
 		if err != nil {
 			return Value{}, errors.New("invalid base64")
 		}
 		return Value{Text: strings.TrimSpace(string(b)), Exact: string(b), Binary: true}, nil
 	default:
-		return Value{Text: typed.text(), Exact: typed.Text}, nil
+		v.Exact = append(x.Scalar, x.Text)[0]
+		v.Text = strings.TrimSpace(v.Exact)
 	}
+	return v, err
 }
 
 // EncodeCall returns a methodCall. Parameters are strings, ints, bools and []string.

@@ -73,7 +73,6 @@ type Accounts struct {
 	users  stamp.File[map[string]account]
 	tokens stamp.File[map[digest]token]
 	recent map[digest]time.Time // last use of tokens in this process
-	noted  map[digest]string    // last day of use that was recorded, if the disk was not full
 }
 
 // Open opens the accounts in a state directory, which it creates if necessary, for this user
@@ -99,7 +98,7 @@ func Open(state string, now func() time.Time) (*Accounts, error) {
 	a := &Accounts{
 		state: state, now: now, write: atomicfile.WritePrivate,
 		checker: passwords.New(now), cost: passwords.Cost,
-		recent: map[digest]time.Time{}, noted: map[digest]string{},
+		recent: map[digest]time.Time{},
 	}
 	a.users = stamp.File[map[string]account]{Path: filepath.Join(state, "users"), Max: maxFile, Parse: parseUsers}
 	a.tokens = stamp.File[map[digest]token]{Path: filepath.Join(state, "tokens"), Max: maxFile, Parse: parseTokens}
@@ -160,7 +159,6 @@ func (a *Accounts) issue(ctx context.Context, name, hash, client string) (secret
 			sum:   sum, password: passwordMark(hash),
 		}
 		lines.Set(t.ID, t.text())
-		a.recent[sum] = a.now()
 		return true, nil
 	})
 	if err != nil {
@@ -183,11 +181,10 @@ func (a *Accounts) Check(secret string) (User, error) {
 	u := a.users.Value[t.User].User
 	day := ""
 	if ok {
-		now := a.now()
-		a.recent[sum] = now
-		if today := now.UTC().Format(time.DateOnly); t.day() != today && a.noted[sum] != today {
-			a.noted[sum], day = today, today
+		if today := dayOf(a.now()); t.day() != today && dayOf(a.recent[sum]) != today {
+			day = today
 		}
+		a.recent[sum] = a.now()
 	}
 	a.mu.Unlock()
 	if !ok {
@@ -220,12 +217,11 @@ func (a *Accounts) note(day string) {
 	}
 	defer unlock()
 	_ = a.replace(a.tokens.Path, func(lines *values.Values) (bool, error) {
-		for sum := range a.recent {
+		for sum, last := range a.recent {
 			t, ok := a.alive(sum)
 			if !ok {
-				delete(a.noted, sum)
 				delete(a.recent, sum)
-			} else if t.day() < day && a.noted[sum] == day {
+			} else if t.day() < day && dayOf(last) == day {
 				t.Used = a.now()
 				lines.Set(t.ID, t.text())
 			}

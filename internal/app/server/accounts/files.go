@@ -52,11 +52,14 @@ func (t token) text() string {
 }
 
 // day returns the last day of use, "" for none.
-func (t token) day() string {
-	if t.Used.IsZero() {
+func (t token) day() string { return dayOf(t.Used) }
+
+// dayOf returns the day of a time in UTC, "" for the zero time.
+func dayOf(t time.Time) string {
+	if t.IsZero() {
 		return ""
 	}
-	return t.Used.UTC().Format(time.DateOnly)
+	return t.UTC().Format(time.DateOnly)
 }
 
 // parseUsers reads users. A line that is not valid is an error, so that a mistake in an editor
@@ -118,7 +121,6 @@ func (a *Accounts) prune(lines *values.Values, user, client string) {
 		if _, ok := a.alive(sum); !ok {
 			lines.Set(t.ID, "")
 			delete(a.recent, sum)
-			delete(a.noted, sum)
 		} else if t.User == user {
 			mine = append(mine, t)
 		}
@@ -141,7 +143,6 @@ func (a *Accounts) prune(lines *values.Values, user, client string) {
 			surplus--
 			lines.Set(t.ID, "")
 			delete(a.recent, t.sum)
-			delete(a.noted, t.sum)
 		}
 	}
 }
