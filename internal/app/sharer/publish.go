@@ -45,7 +45,6 @@ func (v view) subscriptions() *feedsync.Document {
 			doc.Append(it)
 		}
 	}
-	doc.Arrange()
 	doc.SetSharing(&feedsync.Sharing{Until: v.dates.subs, Version: feedsync.SpecVersion, Related: v.related(subsFile)})
 	return doc
 }

@@ -283,7 +283,6 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 		}
 	}
 	if !o.DryRun {
-		r.rep.set.subs.Arrange()
 		err = r.applyNow(ctx, l, false)
 	}
 	if err == nil && bad {
