@@ -21,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/ess"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -92,7 +93,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	if failed || err != nil {
 		return cmp.Or[error](err, errReported)
 	}
-	var items []*item
+	var items []*entrystore.Record
 	if len(selected) > 0 { // without feeds, list would list all
 		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected, SkipTrashed: true, Strict: true},
 			itemFields); err != nil {
@@ -101,7 +102,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	}
 	byFeed := map[string][]ess.Entry{}
 	for _, it := range items {
-		byFeed[it.Ref.Feed] = append(byFeed[it.Ref.Feed], it.ess())
+		byFeed[it.Ref.Feed] = append(byFeed[it.Ref.Feed], entryOf(it))
 	}
 	for _, hash := range selected {
 		if err := p.feed(hash, byFeed[hash]); err != nil {
