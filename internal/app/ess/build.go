@@ -138,7 +138,7 @@ func (st *store) entries(ctx context.Context, hash string, n int, since time.Tim
 	}
 	entries := make([]ess.Entry, len(items))
 	for i, it := range items {
-		entries[i] = it.ess()
+		entries[i] = entryOf(it)
 	}
 	return newest(entries, n, since), nil
 }
@@ -250,7 +250,7 @@ func MakeNNO(ctx context.Context, o NNOOptions, s *cmdline.Streams) error {
 	}
 	found = slices.DeleteFunc(found, func(r *entrystore.Record) bool { return !sharing.May(r.Ref.Feed) })
 	sharing.Tell("--include FEED includes it all the same")
-	return writeNNO(s, st.newestEntries(items(found), o.N), o.build(), o.Output, false, o.Print)
+	return writeNNO(s, st.newestEntries(found, o.N), o.build(), o.Output, false, o.Print)
 }
 
 // named reads the entries named on stdin, without duplicates.
@@ -263,7 +263,7 @@ func (st *store) named(ctx context.Context, nul bool) ([]*entrystore.Record, err
 }
 
 // newestEntries returns the n newest entries for documents; n = 0 means all.
-func (st *store) newestEntries(items []*item, n int) []ess.FeedEntry {
+func (st *store) newestEntries(items []*entrystore.Record, n int) []ess.FeedEntry {
 	all := make([]ess.FeedEntry, 0, len(items))
 	warned := map[string]bool{}
 	for _, it := range items {
@@ -277,7 +277,7 @@ func (st *store) newestEntries(items []*item, n int) []ess.FeedEntry {
 			}
 			continue
 		}
-		all = append(all, ess.FeedEntry{Feed: url, Entry: it.ess()})
+		all = append(all, ess.FeedEntry{Feed: url, Entry: entryOf(it)})
 	}
 	slices.SortFunc(all, ess.FeedEntry.Compare)
 	if n > 0 && len(all) > n {

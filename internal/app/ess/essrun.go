@@ -70,37 +70,25 @@ func (c Common) open(s *cmdline.Streams) (*store, error) {
 	return st, nil
 }
 
-// item is an entry of the lektor-dir with its ESS data.
-type item struct {
-	*entrystore.Record
-	// minute is the minute of the pubdate, or of the delivery if there is none.
-	minute int64
+// minuteOf returns the minute of the pubdate, or of the delivery if there is none.
+func minuteOf(r *entrystore.Record) int64 { return ess.Minute(r.Published()) }
+
+// entryOf returns an entry in the form of documents.
+func entryOf(r *entrystore.Record) ess.Entry {
+	return ess.Entry{Minute: minuteOf(r), Sum: ess.Checksum(r.Get(lektordir.FieldTitle).Title)}
 }
 
-func (i *item) ess() ess.Entry {
-	return ess.Entry{Minute: i.minute, Sum: ess.Checksum(i.Get(lektordir.FieldTitle).Title)}
-}
-
-// itemFields are the fields that an item needs.
+// itemFields are the fields that [entryOf] needs.
 const itemFields = lektordir.FieldTitle | lektordir.FieldPubDate
 
-// items returns items for records.
-func items(records []*entrystore.Record) []*item {
-	out := make([]*item, len(records))
-	for i, r := range records {
-		out[i] = &item{r, ess.Minute(r.Published())}
-	}
-	return out
-}
-
 // list lists entries, with some fields.
-func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektordir.Fields) ([]*item, error) {
+func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektordir.Fields) ([]*entrystore.Record,
+	error) {
 	refs, err := st.List(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	records, err := st.Records(ctx, refs, want)
-	return items(records), err
+	return st.Records(ctx, refs, want)
 }
 
 // find returns the hash of a feed that the user names, subscribed to or not.

@@ -20,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/protocol/ess"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
@@ -352,9 +353,9 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if err != nil {
 		return err
 	}
-	held := map[int64][]*item{}
+	held := map[int64][]*entrystore.Record{}
 	for _, it := range items {
-		held[it.minute] = append(held[it.minute], it)
+		held[minuteOf(it)] = append(held[minuteOf(it)], it)
 	}
 	handled := map[ess.Entry]int{} // number of each in the last document
 	if b, err := p.ess(hash).Handled(maxDocument); err == nil {
@@ -405,7 +406,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 }
 
 // matching counts the entries with a checksum. Versions of an entry count once.
-func matching(items []*item, sum uint8) int {
+func matching(items []*entrystore.Record, sum uint8) int {
 	n := 0
 	ids := map[string]bool{}
 	for _, it := range items {

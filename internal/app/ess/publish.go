@@ -21,6 +21,7 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/ess"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -92,7 +93,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	if failed || err != nil {
 		return cmp.Or[error](err, errReported)
 	}
-	var items []*item
+	var items []*entrystore.Record
 	if len(selected) > 0 { // without feeds, list would list all
 		if items, err = st.list(ctx, lektordir.ListOptions{Feeds: selected, SkipTrashed: true, Strict: true},
 			itemFields); err != nil {
@@ -101,10 +102,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	}
 	byFeed := map[string][]ess.Entry{}
 	for _, it := range items {
-		byFeed[it.Ref.Feed] = append(byFeed[it.Ref.Feed], it.ess())
-	}
-	if !o.DryRun {
-		p.sweep(selected)
+		byFeed[it.Ref.Feed] = append(byFeed[it.Ref.Feed], entryOf(it))
 	}
 	for _, hash := range selected {
 		if err := p.feed(hash, byFeed[hash]); err != nil {
@@ -209,22 +207,14 @@ func (p *publisher) file(name string, data []byte) error {
 	return atomicfile.WriteUnsynced(path, data)
 }
 
-// sweep removes temporary files of killed runs.
-func (p *publisher) sweep(selected []string) {
-	var paths []string
-	for _, name := range []string{indexFile, nnoFile, essIconFile, nnoIconFile} {
-		paths = append(paths, filepath.Join(p.o.To, name))
-	}
-	for _, hash := range selected {
-		paths = append(paths, filepath.Join(p.o.To, hash+".ess"))
-	}
-	atomicfile.Sweep(paths...)
-}
-
-// remove removes the documents of feeds that are no longer published.
+// remove removes the documents of feeds that are no longer published, and temporary files of killed runs.
 func (p *publisher) remove() error {
 	names, err := atomicfile.Optional(os.ReadDir(p.o.To))
 	for _, n := range names {
+		if name := n.Name(); atomicfile.Temporary(name) && !p.o.DryRun &&
+			atomicfile.Left(n, strings.TrimRight(name[1:], "0123456789")) {
+			_ = os.Remove(filepath.Join(p.o.To, name)) // the next run tries again
+		}
 		if !essFile().MatchString(n.Name()) || p.keep[n.Name()] {
 			continue
 		}

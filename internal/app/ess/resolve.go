@@ -13,6 +13,7 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/protocol/ess"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
@@ -38,7 +39,7 @@ const (
 // resolved is an entry of an NNO, with the matching entry of the lektor-dir.
 type resolved struct {
 	want  ess.FeedEntry
-	item  *item // nil when it is missing
+	item  *entrystore.Record // nil when it is missing
 	state string
 	copy  int // number of the match, from 1, if several match
 }
@@ -165,15 +166,16 @@ func (o ResolveOptions) wanted(ctx context.Context, s *cmdline.Streams) (want []
 type resolver struct {
 	st    *store
 	hash  string // "" if there is no such feed
-	items []*item
+	items []*entrystore.Record
 	// newest maps an identity to the version of the entry that viewers show.
-	newest map[string]*item
-	taken  map[*item]bool
+	newest map[string]*entrystore.Record
+	taken  map[*entrystore.Record]bool
 	due    bool // an entry is missing
 }
 
 func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
-	r := &resolver{st: st, hash: st.feedAt(url), newest: map[string]*item{}, taken: map[*item]bool{}}
+	r := &resolver{st: st, hash: st.feedAt(url), newest: map[string]*entrystore.Record{},
+		taken: map[*entrystore.Record]bool{}}
 	if r.hash == "" {
 		r.due = true
 		return r, nil
@@ -192,7 +194,7 @@ func (st *store) resolver(ctx context.Context, url string) (*resolver, error) {
 }
 
 // shown returns the version of an entry that viewers show.
-func (r *resolver) shown(it *item) *item {
+func (r *resolver) shown(it *entrystore.Record) *entrystore.Record {
 	if n := r.newest[it.Ref.Identity()]; n != nil {
 		return n
 	}
@@ -203,7 +205,7 @@ func (r *resolver) shown(it *item) *item {
 func (r *resolver) exact(w ess.FeedEntry) []resolved {
 	var out []resolved
 	for _, it := range r.items {
-		if it.minute != w.Minute || !ess.Matches(it.Get(lektordir.FieldTitle).Title, int(w.Sum)) {
+		if minuteOf(it) != w.Minute || !ess.Matches(it.Get(lektordir.FieldTitle).Title, int(w.Sum)) {
 			continue
 		}
 		now := r.shown(it)
@@ -223,11 +225,11 @@ func (r *resolver) exact(w ess.FeedEntry) []resolved {
 // updated returns the entry with a new time or title, or a missing entry. All exact matches
 // must be found before.
 func (r *resolver) updated(w ess.FeedEntry) []resolved {
-	var sameTitle, sameMinute []*item
+	var sameTitle, sameMinute []*entrystore.Record
 	for _, it := range r.items {
 		switch {
 		case r.taken[it] || r.shown(it) != it:
-		case it.minute == w.Minute:
+		case minuteOf(it) == w.Minute:
 			sameMinute = append(sameMinute, it)
 		case ess.Matches(it.Get(lektordir.FieldTitle).Title, int(w.Sum)):
 			sameTitle = append(sameTitle, it)

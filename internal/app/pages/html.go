@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"text/template"
 	"time"
 
@@ -168,7 +166,7 @@ func (w *site) items(ctx context.Context) error {
 		slices.SortFunc(found, entrystore.ByDate)
 		found = found[max(0, len(found)-w.o.Newest):]
 	}
-	lost := &missing{r: r, incomplete: r.S.Report.Errors() > before}
+	incomplete := r.S.Report.Errors() > before // an entry or a feed could not be listed or read
 	bar := r.S.Report.Progress(len(found), "reading entries")
 	defer bar.Done()
 	list := make([]*item, len(found))
@@ -197,17 +195,27 @@ func (w *site) items(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(w.ledger.items)) {
-		if !seen[key] {
-			list = lost.keep(ctx, list, w.ledger.items[key])
+	// An entry that this run did not find keeps its page if it may still exist.
+	kept, feeds := 0, map[string]map[string]bool{}
+	for key, i := range w.ledger.items {
+		ref, err := lektordir.ParsePath("new/" + key)
+		if seen[key] || !incomplete || err != nil || !r.may(i.feed) && !r.sharing.Unknown(i.feed) {
+			continue
+		}
+		if err := r.FeedError(i.feed); err != nil {
+			return unchanged(err)
+		}
+		if _, ok := feeds[i.feed]; !ok {
+			feeds[i.feed] = r.listed(ctx, i.feed)
+		}
+		if names := feeds[i.feed]; names == nil || names[ref.Unique] {
+			i.ref = ref
+			list = append(list, i)
+			kept++
 		}
 	}
-	if lost.err != nil {
-		return unchanged(lost.err)
-	}
-	if lost.count > 0 {
-		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output,
-			humanize.Count(lost.count, "entry"))
+	if kept > 0 {
+		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output, humanize.Count(kept, "entry"))
 	}
 	w.list = slices.DeleteFunc(list, func(i *item) bool { return i == nil })
 	slices.SortFunc(w.list, byDate)
@@ -228,52 +236,17 @@ func notADirectory(path string) error {
 		"remove it: the pages that belong there are written again")
 }
 
-// missing decides about the entries of a site that a run did not find.
-type missing struct {
-	r          *run
-	incomplete bool                       // an entry or a feed could not be listed or read
-	feeds      map[string]map[string]bool // unique names of existing entries, by feed; nil if the feed cannot be listed
-	count      int                        // number of entries that keep their pages
-	err        error                      // from a feed that cannot be read
-}
-
-// keep appends an entry to a list if it may still exist: if the run could not read everything, and
-// the feed still has the entry or cannot be listed.
-func (m *missing) keep(ctx context.Context, list []*item, i *item) []*item {
-	ref, err := lektordir.ParsePath("new/" + i.key)
-	if !m.incomplete || err != nil || !m.r.may(i.feed) && !m.r.sharing.Unknown(i.feed) {
-		return list
+// listed returns the unique names of a feed's entries, nil if the feed cannot be listed.
+func (r *run) listed(ctx context.Context, feed string) map[string]bool {
+	refs, err := r.Dir.List(ctx, lektordir.ListOptions{Feeds: []string{feed}, SkipTrashed: true})
+	if err != nil {
+		return nil
 	}
-	if err := m.r.FeedError(i.feed); err != nil {
-		m.err = err
-		return list
+	names := map[string]bool{}
+	for _, ref := range refs {
+		names[ref.Unique] = true
 	}
-	names, listed := m.feeds[i.feed]
-	if !listed {
-		refs, err := m.r.Dir.List(ctx, lektordir.ListOptions{Feeds: []string{i.feed}, SkipTrashed: true})
-		if !slices.ContainsFunc(humanize.Errors(err), refused) {
-			names = map[string]bool{}
-			for _, r := range refs {
-				names[r.Unique] = true
-			}
-		}
-		if m.feeds == nil {
-			m.feeds = map[string]map[string]bool{}
-		}
-		m.feeds[i.feed] = names
-	}
-	if names != nil && !names[ref.Unique] {
-		return list
-	}
-	m.count++
-	i.ref = ref
-	return append(list, i)
-}
-
-// refused reports whether an error is from the system, other than that a file does not exist.
-func refused(err error) bool {
-	_, ok := errors.AsType[syscall.Errno](err)
-	return ok && !errors.Is(err, fs.ErrNotExist)
+	return names
 }
 
 // newItem reads an entry. If that fails, it reports the error and returns nil.

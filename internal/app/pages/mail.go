@@ -87,14 +87,20 @@ func (m *mailing) posts(ctx context.Context) ([]*post, error) {
 	}
 	versions := map[*entrystore.Record]bool{}
 	if m.ledger != nil {
-		later := m.laterVersions()
 		found = slices.DeleteFunc(found, func(r *entrystore.Record) bool {
 			known, version := m.ledger.knows(r.Ref)
-			if !known && version {
-				known = !later(r.Ref)
-				versions[r] = true
+			if known || !version {
+				return known
 			}
-			return known
+			on, err := schedule.OnUpdateOf(m.Dir, r.Ref.Feed)
+			if err != nil {
+				m.S.Report.Print(err) // the next run decides
+				return true
+			}
+			if versions[r] = on == lektordir.UpdateAlways; !versions[r] {
+				m.ledger.add(r.Ref)
+			}
+			return !versions[r]
 		})
 	}
 	found, err = entrystore.Filter(ctx, found, func(r *entrystore.Record) bool {
@@ -112,27 +118,6 @@ func (m *mailing) posts(ctx context.Context) ([]*post, error) {
 		err = m.ledger.flush()
 	}
 	return list, err
-}
-
-// laterVersions returns a function that reports whether to mail a new version of a mailed entry.
-// If not, the function adds the version to the ledger.
-func (m *mailing) laterVersions() func(lektordir.Ref) bool {
-	policies := map[string]lektordir.Policy{} // by feed; "" if it cannot be read, until the next run
-	return func(ref lektordir.Ref) bool {
-		on, ok := policies[ref.Feed]
-		if !ok {
-			var err error
-			if on, err = schedule.OnUpdateOf(m.Dir, ref.Feed); err != nil {
-				m.S.Report.Print(err)
-				on = ""
-			}
-			policies[ref.Feed] = on
-		}
-		if on != "" && on != lektordir.UpdateAlways {
-			m.ledger.add(ref)
-		}
-		return on == lektordir.UpdateAlways
-	}
 }
 
 // earliest is the first year of a Date field (RFC 5322, 3.3).

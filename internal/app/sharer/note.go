@@ -93,7 +93,6 @@ func (s *itemSet) note(edits []edit, base *baseline, from io.Reader) (warned []s
 			return nil, err
 		}
 	}
-	s.subs.Arrange()
 	return n.warned, nil
 }
 

@@ -45,7 +45,6 @@ func (v view) subscriptions() *feedsync.Document {
 			doc.Append(it)
 		}
 	}
-	doc.Arrange()
 	doc.SetSharing(&feedsync.Sharing{Until: v.dates.subs, Version: feedsync.SpecVersion, Related: v.related(subsFile)})
 	return doc
 }
@@ -243,8 +242,7 @@ func (x *exchange) publishDocuments(ctx context.Context) error {
 		if err := tooSoon(x.target, rec, x.now); err != nil {
 			return errors.Join(bad, err)
 		}
-		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec,
-			func(data []byte) error { return x.checkOwner(name, data) })
+		err := to.write(ctx, name, version, func(w io.Writer) error { return x.document(name, w) }, rec)
 		rec.pause(err, x.now)
 		if err = errors.Join(err, x.write(rec.Text(), publishedFile)); err == nil {
 			continue
@@ -320,7 +318,7 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 			continue
 		}
 		doc := func(w io.Writer) error { return x.document(name, w) }
-		if err := to.write(ctx, name, "", doc, record{values.New(' ')}, nil); err != nil {
+		if err := to.write(ctx, name, "", doc, record{values.New(' ')}); err != nil {
 			return err
 		}
 	}

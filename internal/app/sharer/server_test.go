@@ -46,7 +46,6 @@ type kindOfServer struct {
 	body             string // body of the response to a PUT
 	tagged           bool   // the response to a PUT has an ETag
 	etag             string // format of an ETag, with the version's number; "" for no ETags
-	conditions       int    // 0: supports If-Match and If-None-Match of a PUT; 200: ignores them; else the status of its refusal
 	collections      bool   // WebDAV: documents are in directories, and MKCOL creates one
 	slash            bool   // MKCOL needs a URL that ends with a slash
 	orphaned         int    // status of a PUT into a missing directory; 0 for 409
@@ -55,16 +54,15 @@ type kindOfServer struct {
 var servers = []kindOfServer{
 	// Apache's mod_dav answers a PUT with a page, and without an ETag.
 	{name: "Apache", created: 201, renewed: 204, body: "<!DOCTYPE HTML PUBLIC \"-//IETF//DTD HTML 2.0//EN\">\n<html><head>\n<title>201 Created</title>\n</head><body>\n", etag: `"%d-5f"`, collections: true},
-	// nginx's WebDAV module ignores conditions of a PUT.
-	{name: "nginx", created: 201, renewed: 204, etag: `"%d"`, conditions: 200, collections: true, slash: true, orphaned: 500},
+	{name: "nginx", created: 201, renewed: 204, etag: `"%d"`, collections: true, slash: true, orphaned: 500},
 	// Nextcloud and other servers that use sabre/dav.
 	{name: "Nextcloud", created: 201, renewed: 204, tagged: true, etag: `"%d"`, collections: true},
-	// An object store has no directories, and refuses conditions that it does not support.
-	{name: "objects", created: 200, renewed: 200, tagged: true, etag: `"%d"`, conditions: 501},
+	// An object store has no directories.
+	{name: "objects", created: 200, renewed: 200, tagged: true, etag: `"%d"`},
 	// A proxy that compresses makes the server's tags weak.
 	{name: "weak", created: 201, renewed: 204, etag: `W/"%d"`, collections: true},
 	// A script of ten lines.
-	{name: "a script", created: 200, renewed: 200, body: "ok\n", conditions: 200},
+	{name: "a script", created: 200, renewed: 200, body: "ok\n"},
 }
 
 // nextcloud is used by tests in which the kind of server makes no difference.
@@ -153,14 +151,9 @@ func (d *dav) mkcol(r *http.Request, path string, orphan bool) int {
 
 func (d *dav) put(w http.ResponseWriter, r *http.Request, orphan bool) int {
 	path := r.URL.Path
-	old, there := d.files[path]
-	match, none := r.Header.Get("If-Match"), r.Header.Get("If-None-Match")
+	_, there := d.files[path]
 	status := d.as.renewed
-	switch conditional := match+none != ""; {
-	case conditional && d.as.conditions == 0 && (match != "" && (!there || match != old.tag || strings.HasPrefix(match, "W/")) || none == "*" && there):
-		status = http.StatusPreconditionFailed
-	case conditional && d.as.conditions > 299:
-		status = d.as.conditions
+	switch {
 	case orphan:
 		status = cmp.Or(d.as.orphaned, http.StatusConflict)
 	case !there:

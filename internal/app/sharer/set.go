@@ -76,7 +76,6 @@ func (s *itemSet) mergeSubs(doc *feedsync.Document) (changed []string) {
 			changed = append(changed, c.Item.ID)
 		}
 	}
-	s.subs.Arrange()
 	return changed
 }
 

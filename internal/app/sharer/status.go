@@ -12,6 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
 	"github.com/lektordir/lektor/internal/protocol/feedsync"
+	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
@@ -252,9 +253,12 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 	}
 	// Read all names before taking the lock: the program that writes them into the pipe may
 	// be another lektor-share, which holds the lock.
-	names, err := o.names(ctx, s)
-	if err != nil {
-		return err
+	names, failed, err := entrystore.Named(ctx, o.Items, false, s, func(line string) (string, error) {
+		id, _, _ := strings.Cut(line, "\t") // a line of "conflicts" begins with the id
+		return id, nil
+	})
+	if failed || err != nil {
+		return cmp.Or(err, errReported)
 	}
 	r, l, err := o.openRecordingEdits(ctx, false, s)
 	if err != nil {
@@ -283,33 +287,12 @@ func Resolve(ctx context.Context, o ResolveOptions, s *cmdline.Streams) error {
 		}
 	}
 	if !o.DryRun {
-		r.rep.set.subs.Arrange()
 		err = r.applyNow(ctx, l, false)
 	}
 	if err == nil && bad {
 		return errReported
 	}
 	return err
-}
-
-// names returns the ids that the user names. "-" reads them from standard input.
-func (o ResolveOptions) names(ctx context.Context, s *cmdline.Streams) ([]string, error) {
-	if o.All || !slices.Equal(o.Items, []string{"-"}) {
-		return o.Items, nil
-	}
-	data, err := s.ReadFile(ctx, "-", maxDocument)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for line := range strings.Lines(string(data)) {
-		// A line of "conflicts" begins with the id.
-		name, _, _ := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
-		if name != "" && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names, nil
 }
 
 // named returns the items in conflict that the user names, each by its id or a unique

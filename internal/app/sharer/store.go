@@ -222,7 +222,6 @@ func (d *decoder) decode(data []byte) error {
 	}
 	d.finish()
 	d.base.lineFeed = ""
-	d.set.subs.Arrange()
 	return nil
 }
 

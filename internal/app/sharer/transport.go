@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"net/http"
 	"net/textproto"
 	"os"
@@ -34,10 +33,8 @@ type transport interface {
 	// has reports whether the recorded version of a document is this one, and is still
 	// there.
 	has(name, version string, rec record) bool
-	// write writes a version of a document. On a server, another document in its place is
-	// first passed to check, and write fails if check does.
-	write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record,
-		check func(data []byte) error) error
+	// write writes a version of a document.
+	write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record) error
 	// clear removes the documents, those first that link to others.
 	clear(ctx context.Context) error
 }
@@ -76,8 +73,7 @@ func (p directory) has(name, version string, rec record) bool {
 	return rec.Get(name) == version && rec.Get(name+".etag") == identity(filepath.Join(p.path, name))
 }
 
-func (p directory) write(_ context.Context, name, version string, doc func(io.Writer) error, rec record,
-	_ func([]byte) error) error {
+func (p directory) write(_ context.Context, name, version string, doc func(io.Writer) error, rec record) error {
 	// Another machine that shares the target may have put a link there.
 	if isLink(p.path) {
 		return cmdline.Hint(fmt.Errorf("%s is a symbolic link; nothing is written through it", p.path),
@@ -204,12 +200,9 @@ func (p *server) deniedError(e *httpmsg.StatusError) error {
 	return cmdline.Hint(err, "%s", p.e.password())
 }
 
-// write puts a document on the server, if the server still has the recorded version. If it
-// has another version, write passes that to check before it is overwritten. Many servers
-// ignore such conditions, and some refuse them; therefore [exchange.overwritten] checks
-// beforehand.
-func (p *server) write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record,
-	check func([]byte) error) error {
+// write puts a document on the server. The PUT is unconditional, since many servers ignore conditions, and
+// some refuse them: [exchange.overwritten] has checked beforehand what is there.
+func (p *server) write(ctx context.Context, name, version string, doc func(io.Writer) error, rec record) error {
 	var data bytes.Buffer
 	if err := doc(&data); err != nil {
 		return err
@@ -219,42 +212,18 @@ func (p *server) write(ctx context.Context, name, version string, doc func(io.Wr
 		kind = "text/x-opml"
 	}
 	p.makeDirectory(ctx)
-	condition := http.Header{}
-	if tag := rec.Get(name + ".etag"); strings.HasPrefix(tag, `"`) { // a weak tag never matches
-		condition.Set("If-Match", tag)
-	} else if rec.Get(name) == "" {
-		condition.Set("If-None-Match", "*")
+	a, err := p.send(ctx, http.MethodPut, p.url+"/"+name, func(post *fetch.Post) {
+		post.ContentType, post.Body = kind, data.Bytes()
+	})
+	if err != nil {
+		return err
 	}
-	for {
-		a, err := p.send(ctx, http.MethodPut, p.url+"/"+name, func(post *fetch.Post) {
-			post.ContentType, post.Body = kind, data.Bytes()
-			maps.Copy(post.Header, condition)
-		})
-		switch {
-		case err != nil:
-			return err
-		case a.Success() && !isPage(a.Status, a.Body):
-			p.validators(ctx, a, name, rec)
-			rec.Set(name, version)
-			return nil
-		case len(condition) > 0 && a.Status == http.StatusPreconditionFailed:
-			rec.validators(name, "", "")
-			other, err := p.read(ctx, name, rec)
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if err == nil && other != nil {
-				if err := check(other); err != nil {
-					return err
-				}
-			}
-			clear(condition)
-		case len(condition) > 0 && (a.Status == http.StatusNotImplemented || a.Status == http.StatusBadRequest):
-			clear(condition)
-		default:
-			return p.refused(a, data.Len())
-		}
+	if !a.Success() || isPage(a.Status, a.Body) {
+		return p.refused(a, data.Len())
 	}
+	p.validators(ctx, a, name, rec)
+	rec.Set(name, version)
+	return nil
 }
 
 // send makes a request with the headers of the target. It first calls change, unless that is nil.

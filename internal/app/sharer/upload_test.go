@@ -2,7 +2,6 @@ package sharer
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -252,58 +251,6 @@ func TestStaleServer(t *testing.T) {
 				t.Errorf("%s\n%s", s, a.conflicts())
 			}
 		})
-	}
-}
-
-// Another writer's PUT comes between this endpoint's GET and PUT: a copy of this endpoint is
-// reported, and not overwritten; any other document is overwritten.
-func TestPreconditionFailed(t *testing.T) {
-	for n := range 4 {
-		copied, forgot := n%2 == 0, n > 1 // forgot: a has lost its record of its own last PUT
-		srv := newDAV(t, nextcloud)
-		a, b := onServer(t, srv)
-		subscribeAll(1, 2, a, b)
-		a.mark(1, 0, "S", "")
-		for range 2 {
-			a.syncAnyway()
-			b.syncAnyway()
-		}
-		a.mark(1, 1, "F", "")
-		other := "<rss><channel/></rss>"
-		if copied {
-			path := "/dav/" + a.endpoint() + "/" + partialFile
-			c := a.copied("c")
-			c.mark(1, 1, "b", "")
-			before := srv.files[path]
-			c.sync()
-			other = srv.files[path].body
-			srv.files[path] = before
-		}
-		srv.answer = func(w http.ResponseWriter, r *http.Request) int {
-			if path := r.URL.Path; r.Method == http.MethodPut && filepath.Base(path) == partialFile && other != "" {
-				srv.store(path, other)
-				other = ""
-			}
-			return 0
-		}
-		if forgot {
-			if err := os.Remove(filepath.Join(a.Path, shareDir, publishedFile)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		srv.takeLog()
-		err := Sync(t.Context(), SyncOptions{Common: a.common()}, a.streams())
-		got := srv.takeLog()
-		if !strings.Contains(got, "PUT a/state.rss 412, GET a/state.rss 200") {
-			t.Errorf("copied %v: %s", copied, got)
-		}
-		if copied != errors.As(err, new(*CopiedError)) || copied == strings.Contains(got, "PUT a/state.rss 204") || !copied && err != nil {
-			t.Errorf("copied %v: %v, %s", copied, err, got)
-		}
-		if !copied {
-			b.sync()
-			same(t, a, b)
-		}
 	}
 }
 

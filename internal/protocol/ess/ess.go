@@ -11,6 +11,7 @@
 package ess
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"strconv"
@@ -117,27 +118,27 @@ func (e FeedEntry) Compare(o FeedEntry) int {
 func AppendESS(b []byte, build time.Time, url string, entries []Entry) []byte {
 	slices.SortStableFunc(entries, Entry.Compare)
 	start := len(b)
-	if b = appendESS(b, Minute(build), url, entries, ",\n"); len(b)-start > MaxESS {
-		b = appendESS(b[:start], Minute(build), url, entries, ",")
+	if b = appendESS(b, Minute(build), url, entries); len(b)-start > MaxESS {
+		return append(b[:start], unbroken(b[start:])...)
 	}
 	return b
 }
+
+func appendESS(b []byte, build int64, url string, entries []Entry) []byte {
+	b = append(strconv.AppendInt(b, build*60, 10), ',')
+	b = append(b, EscapeURL(url)...)
+	for _, e := range entries {
+		b = appendPair(append(b, ",\n"...), build, e)
+	}
+	return b
+}
+
+// unbroken returns a document without its line breaks.
+func unbroken(doc []byte) []byte { return bytes.ReplaceAll(doc, []byte("\n"), nil) }
 
 // AppendESSLine is [AppendESS] without line breaks at any size.
 func AppendESSLine(b []byte, build time.Time, url string, entries []Entry) []byte {
-	slices.SortStableFunc(entries, Entry.Compare)
-	return appendESS(b, Minute(build), url, entries, ",")
-}
-
-func appendESS(b []byte, build int64, url string, entries []Entry, sep string) []byte {
-	b = strconv.AppendInt(b, build*60, 10)
-	b = append(b, ',')
-	b = append(b, EscapeURL(url)...)
-	for _, e := range entries {
-		b = append(b, sep...)
-		b = appendPair(b, build, e)
-	}
-	return b
+	return append(b, unbroken(AppendESS(nil, build, url, entries))...)
 }
 
 func appendPair(b []byte, build int64, e Entry) []byte {
@@ -157,16 +158,6 @@ func appendPair(b []byte, build int64, e Entry) []byte {
 // Entries are written newest first, those of a minute by their escaped URLs. AppendNNO
 // sorts entries, unless it must escape a URL.
 func AppendNNO(b []byte, build time.Time, entries []FeedEntry) []byte {
-	return appendNNO(b, build, entries, "\n")
-}
-
-// AppendNNOLine is [AppendNNO] without line breaks: a second comma follows the one after
-// the build time.
-func AppendNNOLine(b []byte, build time.Time, entries []FeedEntry) []byte {
-	return appendNNO(b, build, entries, "")
-}
-
-func appendNNO(b []byte, build time.Time, entries []FeedEntry, end string) []byte {
 	own := false
 	for i, e := range entries {
 		if url := EscapeURL(e.Feed); url != e.Feed {
@@ -180,14 +171,20 @@ func appendNNO(b []byte, build time.Time, entries []FeedEntry, end string) []byt
 	minute := Minute(build)
 	b = append(strconv.AppendInt(b, minute*60, 10), ',')
 	for i, e := range entries {
-		if i > 0 || end == "" {
+		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(append(b, end...), e.Feed...)
-		b = append(b, ',')
+		b = append(append(append(b, '\n'), e.Feed...), ',')
 		b = appendPair(b, minute, e.Entry)
 	}
 	return b
+}
+
+// AppendNNOLine is [AppendNNO] without line breaks: a second comma follows the one after
+// the build time.
+func AppendNNOLine(b []byte, build time.Time, entries []FeedEntry) []byte {
+	doc := AppendNNO(nil, build, entries)
+	return append(b, unbroken(bytes.Replace(doc, []byte("\n"), []byte(","), 1))...)
 }
 
 // EscapeURL escapes a URL for a field of a document: a comma becomes %2C; white space,

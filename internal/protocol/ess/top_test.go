@@ -26,7 +26,7 @@ func (s sample) bytes() []byte {
 		feed, entries = e.Feed, append(entries, e.Entry)
 	}
 	// Not AppendESS, which sorts.
-	return appendESS(nil, s.build, feed, entries, ",")
+	return appendESS(nil, s.build, feed, entries)
 }
 
 // bruteForce returns the n newest entries by sorting all. An entry occurs as often as in the

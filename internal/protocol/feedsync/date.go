@@ -1,6 +1,8 @@
 package feedsync
 
 import (
+	"cmp"
+	"net/mail"
 	"strings"
 	"time"
 )
@@ -16,10 +18,11 @@ func FormatDate(t time.Time) string {
 	return t.UTC().Format(dateLayout)
 }
 
-// zones are the zones of RFC 822, in hours east of Greenwich.
-var zones = map[string]int{
-	"GMT": 0, "UT": 0, "UTC": 0, "Z": 0,
-	"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
+// zones are the zones of RFC 822 that have names.
+var zones = map[string]string{
+	"GMT": "+0000", "UT": "+0000", "UTC": "+0000", "Z": "+0000",
+	"EST": "-0500", "EDT": "-0400", "CST": "-0600", "CDT": "-0500", "MST": "-0700", "MDT": "-0600", "PST": "-0800",
+	"PDT": "-0700",
 }
 
 // ParseDate parses a date of RFC 822 in any of its zones, with a year of two or four digits
@@ -33,45 +36,25 @@ func ParseDate(s string) (time.Time, bool) {
 		}
 	}
 	f := strings.Fields(strings.Replace(s, ",", ", ", 1))
-	if len(f) == 6 {
-		day, ok := strings.CutSuffix(f[0], ",")
-		if _, err := time.Parse("Mon", day[:min(len(day), 3)]); err != nil || !ok {
-			return time.Time{}, false
-		}
-		f = f[1:]
-	}
-	if len(f) != 5 || strings.ContainsAny(f[3], ".,") {
+	last := len(f) - 1
+	if last < 4 {
 		return time.Time{}, false
 	}
-	layout := "2 Jan 2006 15:04:05"
-	if len(f[2]) == 2 {
-		layout = "2 Jan 06 15:04:05"
-	}
-	if strings.Count(f[3], ":") == 1 {
-		f[3] += ":00"
-	}
-	t, err := time.Parse(layout, strings.Join(f[:4], " "))
-	east, ok := zone(f[4])
-	if t = t.Add(-east); err != nil || !ok || t.Year() < 1 {
+	f[last] = cmp.Or(zones[strings.ToUpper(f[last])], f[last])
+	if zone := f[last]; len(zone) != 5 || zone[1:3] > "23" || zone[3:] > "59" {
 		return time.Time{}, false
 	}
-	return t, true
+	if day := f[0]; len(f) == 6 && len(day) > 4 {
+		f[0] = day[:3] + "," // "Saturday,"
+	}
+	t, err := mail.ParseDate(strings.Join(f, " "))
+	return t.UTC(), err == nil && t.UTC().Year() > 0 && t.Nanosecond() == 0
 }
 
 // inForm reports whether a date that [ParseDate] accepts is in GMT and has a year of four digits.
 func inForm(s string) bool {
 	f := strings.Fields(s)
 	return f[len(f)-1] == "GMT" && len(f[len(f)-3]) == 4
-}
-
-// zone returns the offset of a zone, positive to the east.
-func zone(s string) (time.Duration, bool) {
-	if hours, ok := zones[strings.ToUpper(s)]; ok {
-		return time.Duration(hours) * time.Hour, true
-	}
-	t, err := time.Parse("-0700", s)
-	_, east := t.Zone()
-	return time.Duration(east) * time.Second, err == nil && s[1:3] < "24" && s[3:] < "60"
 }
 
 // IsNSS reports whether s is a namespace specific string, the part of a URN after its

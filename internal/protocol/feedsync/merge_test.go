@@ -361,7 +361,6 @@ func TestLoser(t *testing.T) {
 		d.Append(winner)
 		in := parse(t, tree("abc", ""))
 		in.Append(moved)
-		in.Arrange()
 		d.Merge(parse(t, string(in.Bytes())), Rules{})
 		it := parse(t, string(d.Bytes())).Item("c")
 		if len(it.Conflicts) != 1 || it.Parent != "" {
@@ -449,20 +448,21 @@ func TestResolve(t *testing.T) {
 
 func order(d *Document) string {
 	var b strings.Builder
+	inside := d.layout().inside
 	var down func(kids []*Item)
 	down = func(kids []*Item) {
 		for _, it := range kids {
 			if !it.inert {
 				b.WriteString(it.ID)
 			}
-			if len(it.kids) > 0 {
+			if len(inside[it]) > 0 {
 				b.WriteByte('(')
-				down(it.kids)
+				down(inside[it])
 				b.WriteByte(')')
 			}
 		}
 	}
-	down(d.kids)
+	down(inside[nil])
 	return b.String()
 }
 
@@ -558,7 +558,6 @@ func TestCycle(t *testing.T) {
 		}
 		out.Parent = ""
 		again.Append(out)
-		again.Arrange()
 		if got := order(again); got != "b(a)" || strings.Contains(string(again.Bytes()), "conflict=") {
 			t.Errorf("%s in %s", got, again.Bytes())
 		}
@@ -568,7 +567,6 @@ func TestCycle(t *testing.T) {
 	lost := parse(t, tree("a", "a")).Item("a")
 	lost.Parent = "gone"
 	d.Append(lost)
-	d.Arrange()
 	for range 2 {
 		text := string(d.Bytes())
 		if !strings.Contains(text, `lektor:parent="gone"`) || strings.Contains(text, "conflict=") || order(d) != "ab" {

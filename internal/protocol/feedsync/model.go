@@ -110,22 +110,12 @@ type Item struct {
 	// are bound at the root of each document.
 	Content []byte
 
-	line   int
-	inert  bool // not merged, and kept only to be written again
-	stands standing
-	kids   []*Item
-	extra  *extra
+	line       int
+	inert      bool  // not merged, and kept only to be written again
+	unfinished bool  // an error is inside it, so it is not an item
+	within     *Item // the outline around it in the document that was read, nil for the body
+	extra      *extra
 }
-
-// standing is the place of an OPML item in its document.
-type standing uint8
-
-const (
-	inParent   standing = iota // in the item that Parent names
-	elsewhere                  // elsewhere, because the parent is missing or in a cycle
-	unfinished                 // an error is inside it, so it is not an item
-	cycleRoot                  // at the root, because it would be inside itself; written as a conflict
-)
 
 // Head returns the last update.
 func (it *Item) Head() Update {
@@ -135,10 +125,10 @@ func (it *Item) Head() Update {
 	return it.History[0]
 }
 
-// clone returns a copy of the item, without inner items.
+// clone returns a copy of the item that is in no document.
 func (it *Item) clone() *Item {
 	c := *it
-	c.kids = nil
+	c.within = nil
 	return &c
 }
 
@@ -253,7 +243,7 @@ type Document struct {
 	root, container element  // without inner elements
 	head            *element // head of OPML
 	sharing         *element // sx:sharing that was read; nil to write Sharing
-	kids            []*Item
+	items           []*Item  // the inert ones, too; those of one parent in order
 	byID            map[string]*Item
 }
 
@@ -263,20 +253,9 @@ func (d *Document) Item(id string) *Item { return d.byID[id] }
 // Len returns the number of items.
 func (d *Document) Len() int { return len(d.byID) }
 
-// Items returns the items in the order of the document.
+// Items returns the items. Those of one parent are in the order of the document.
 func (d *Document) Items() []*Item {
-	out := make([]*Item, 0, len(d.byID))
-	var down func(kids []*Item)
-	down = func(kids []*Item) {
-		for _, it := range kids {
-			if !it.inert {
-				out = append(out, it)
-			}
-			down(it.kids)
-		}
-	}
-	down(d.kids)
-	return out
+	return slices.DeleteFunc(slices.Clone(d.items), func(it *Item) bool { return it.inert })
 }
 
 // Faults returns Problems, and warnings of breaches of the specification that the parser tolerates. An

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/text/charset"
@@ -39,53 +40,35 @@ func Parse(data []byte) (*Document, error) { return ParseItems(data, nil) }
 func ParseItems(data []byte, take func(*Item)) (*Document, error) {
 	p := &parser{take: take, reader: newReader(asUTF8(data)), d: &Document{byID: map[string]*Item{}}}
 	err := p.document()
-	if errors.As(err, new(*SyntaxError)) {
-		items := p.d.kids
-		p.d.kids = nil
-		p.d.rescue(items, "", true)
-		return p.d, err
-	}
-	if err != nil {
+	switch {
+	case errors.As(err, new(*SyntaxError)):
+		p.d.rescue()
+	case err != nil:
 		return nil, err
-	}
-	if !p.contained {
+	case !p.contained:
 		return nil, fmt.Errorf("it has no <%s>", p.d.Kind.container())
 	}
-	p.d.adopt(p.d.kids, "")
-	return p.d, nil
+	p.d.adopt()
+	return p.d, err
 }
 
 // container returns the name of the element that holds the items.
 func (k Kind) container() string { return [...]string{RSS: "channel", OPML: "body"}[k] }
 
-// rescue makes a document from the part before an error. An unfinished outline is the last one of its list. If it
-// is not known to be an item, it may have its sx:sync after its inner items, so these are dropped.
-func (d *Document) rescue(items []*Item, parent string, known bool) {
-	last := len(items) - 1
-	open := last >= 0 && items[last].stands == unfinished
-	whole := items
-	if open {
-		whole = items[:last]
-	}
-	if known {
-		d.adopt(whole, parent)
-		d.kids = append(d.kids, whole...)
-	} else {
-		d.drop(whole)
-	}
-	if open {
-		d.rescue(items[last].kids, items[last].ID, known && items[last].ID != "")
-	}
-}
-
-// drop removes items from the document, with their inner items.
-func (d *Document) drop(items []*Item) {
-	for _, it := range items {
-		if d.byID[it.ID] == it {
-			delete(d.byID, it.ID)
+// rescue removes the items that an error is inside. Those in an outline that did not end stay if that is known
+// to be an item: its sx:sync may stand after its inner items.
+func (d *Document) rescue() {
+	d.items = slices.DeleteFunc(d.items, func(it *Item) bool {
+		for around := it; around != nil; around = around.within {
+			if around.unfinished && (around == it || around.ID == "") {
+				if d.byID[it.ID] == it {
+					delete(d.byID, it.ID)
+				}
+				return true
+			}
 		}
-		d.drop(it.kids)
-	}
+		return false
+	})
 }
 
 // asUTF8 returns a document in UTF-8. Invalid bytes stay if it declares no other charset.
@@ -213,7 +196,7 @@ func (p *parser) part(e *element) error {
 		p.contained = true
 		err := p.inside(e, false, func(k *element) error {
 			if k.is("", p.d.Kind.String()) {
-				return p.item(k, &p.d.kids)
+				return p.item(k, nil)
 			}
 			return p.attach(e, k, 1, p.d.Kind == RSS)
 		})
@@ -243,9 +226,8 @@ func (p *parser) feedSync(e *element) error {
 	return nil
 }
 
-// item reads an item, decides whether it is merged, and adds it to list, unless it is taken. If an error is inside it,
-// the item is added as unfinished.
-func (p *parser) item(e *element, list *[]*Item) error {
+// item reads an item, decides whether it is merged, and adds it to the document, unless it is taken.
+func (p *parser) item(e *element, within *Item) error {
 	if p.level == maxDepth {
 		if !p.deep {
 			p.deep = true
@@ -253,13 +235,14 @@ func (p *parser) item(e *element, list *[]*Item) error {
 		}
 		return p.check(p.Skip())
 	}
-	it, around := &Item{line: e.line}, p.cut
+	it, around := &Item{line: e.line, within: within}, p.cut
+	p.d.items = append(p.d.items, it)
 	p.level++
 	p.cut = false
 	err := p.inside(e, false, func(k *element) error {
 		switch {
 		case p.d.Kind == OPML && k.is("", "outline"):
-			return p.item(k, &it.kids)
+			return p.item(k, it)
 		case k.is(Namespace, "sync"):
 			return p.attach(e, k, -10, false) // a content may become a conflict, which is nested deeper
 		}
@@ -274,10 +257,9 @@ func (p *parser) item(e *element, list *[]*Item) error {
 	}
 	switch {
 	case err != nil:
-		if it.stands = unfinished; bad != "" {
+		if it.unfinished = true; bad != "" {
 			it.ID = ""
 		}
-		*list = append(*list, it)
 		return err
 	case bad == noSync:
 		p.d.Plain++
@@ -285,16 +267,15 @@ func (p *parser) item(e *element, list *[]*Item) error {
 	case bad != "":
 		p.d.problem(Problem{Line: it.line, ID: it.ID, Reason: bad})
 	case p.take != nil && p.d.Kind == RSS:
+		p.d.items = p.d.items[:len(p.d.items)-1]
 		p.take(it)
 		p.d.Taken++
-		return nil
 	default:
 		p.add(it)
 	}
 	if bad != "" {
-		*it = Item{line: it.line, kids: it.kids, inert: true, Content: e.content()}
+		*it = Item{line: it.line, within: within, inert: true, Content: e.content()}
 	}
-	*list = append(*list, it)
 	return nil
 }
 
@@ -315,27 +296,21 @@ func (p *parser) add(it *Item) {
 }
 
 // adopt sets the parents of items, after all valid items are known.
-func (d *Document) adopt(items []*Item, parent string) {
-	for _, it := range items {
-		within := parent
-		if !it.inert {
-			within = it.ID
-			switch {
-			case it.stands == inParent:
-				it.Parent = parent
-			case it.Parent == rootParent:
-				it.Parent = ""
-			}
-			switch {
-			case it.Parent == parent:
-				it.stands = inParent
-			case it.Conflict && len(it.Conflicts) == 0:
-				it.stands, it.Conflict = cycleRoot, false
-			default:
-				it.stands = elsewhere
-			}
+func (d *Document) adopt() {
+	for _, it := range d.items {
+		if it.inert {
+			continue
 		}
-		d.adopt(it.kids, within)
+		within := it.within.around()
+		switch it.Parent {
+		case "":
+			it.Parent = within
+		case rootParent:
+			it.Parent = ""
+		}
+		if it.Parent != within && len(it.Conflicts) == 0 {
+			it.Conflict = false // it was written for an item that would be inside itself
+		}
 	}
 }
 

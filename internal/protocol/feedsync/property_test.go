@@ -123,7 +123,6 @@ func (w *world) edit(e *endpoint) {
 		it.Parent = []string{"", "a", "b", "c", "d"}[w.r.IntN(5)]
 	}
 	e.doc.Append(it)
-	e.doc.Arrange()
 }
 
 // resolve settles a conflict, if there is one.
@@ -153,7 +152,6 @@ func (w *world) resolve(e *endpoint) bool {
 			w.t.Fatal(err)
 		}
 		e.doc.Append(next)
-		e.doc.Arrange()
 		return true
 	}
 	return false

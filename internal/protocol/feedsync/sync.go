@@ -76,9 +76,7 @@ func (p *parser) sync(it *Item, e *element) string {
 	}
 	s := &syncer{d: p.d}
 	s.sync(it, found)
-	if it.Parent = c.take(LektorNamespace, "parent"); it.Parent != "" {
-		it.stands = elsewhere
-	}
+	it.Parent = c.take(LektorNamespace, "parent")
 	content := element{name: e.name, attrs: c.attrs, kids: c.kids}
 	if it.Content = content.content(); len(it.Content) > MaxContent {
 		s.setBad(tooLong)

@@ -48,13 +48,13 @@ func Parents(parent map[string]string) (effective map[string]string, cycle []str
 // kind. The incoming document must not be used afterwards.
 func (d *Document) Merge(incoming *Document, r Rules) []MergeResult {
 	var changes []MergeResult
-	var moved []*Item
+	moved := map[*Item]bool{}
 	for _, in := range incoming.Items() {
 		old := d.byID[in.ID]
 		if old == nil {
 			d.Append(in)
 			c := d.byID[in.ID]
-			moved = append(moved, c)
+			moved[c] = true
 			changes = append(changes, MergeResult{Item: c, Incoming: true})
 			continue
 		}
@@ -64,138 +64,117 @@ func (d *Document) Merge(incoming *Document, r Rules) []MergeResult {
 		}
 		d.replace(old, out.Item)
 		if out.Incoming {
-			moved = append(moved, old)
+			moved[old] = true
 		}
 		out.Item = old
 		changes = append(changes, out)
 	}
-	if len(changes) > 0 {
-		d.arrange(incoming, moved)
+	if len(moved) > 0 {
+		d.placeMoved(incoming.Items(), moved)
 	}
 	return changes
 }
 
-// Arrange moves every item of an OPML document into its Parent.
-func (d *Document) Arrange() { d.arrange(nil, nil) }
-
-// arrange moves items below their effective parents. A moved item is placed after its
-// predecessor in the incoming document.
-func (d *Document) arrange(incoming *Document, moved []*Item) {
-	order := d.Items()
-	parent := make(map[string]string, len(order))
-	for _, it := range order {
-		if parent[it.ID] = ""; d.Kind == OPML {
-			parent[it.ID] = it.Parent
+// parents is [Parents] of the items.
+func (d *Document) parents() (effective map[string]string, cycle []string) {
+	parent := make(map[string]string, len(d.byID))
+	for id, it := range d.byID {
+		if parent[id] = ""; d.Kind == OPML {
+			parent[id] = it.Parent
 		}
 	}
-	parent, cycle := Parents(parent)
-	for _, it := range order {
-		if it.stands = inParent; d.Kind == OPML && parent[it.ID] != it.Parent {
-			it.stands = elsewhere
-		}
-	}
-	for _, id := range cycle {
-		d.byID[id].stands = cycleRoot
-	}
-	if len(moved) > 0 {
-		order = d.placeMoved(order, incoming.Items(), moved, parent)
-	}
-	d.rebuild(order, parent)
+	return Parents(parent)
 }
 
-// placeMoved returns the order of items, with each moved item after its nearest
-// predecessor in the incoming document that has the same parent and exists here (section
-// 3.2). Items there that the incoming document lacks came from a third document: these and
-// the moved items are sorted by id.
-func (d *Document) placeMoved(order, incoming, moved []*Item, parent map[string]string) []*Item {
+// around returns the id of the item that an outline is, or is in; "" for the body, which is nil.
+func (it *Item) around() string {
+	for it != nil && it.inert {
+		it = it.within
+	}
+	if it == nil {
+		return ""
+	}
+	return it.ID
+}
+
+// placeMoved puts each moved item after its nearest predecessor in the incoming document that
+// has the same parent and exists here (section 3.2). Items there that the incoming document
+// lacks came from a third document: these and the moved items are sorted by id.
+func (d *Document) placeMoved(incoming []*Item, moved map[*Item]bool) {
 	known := make(map[string]bool, len(incoming))
 	for _, it := range incoming {
 		known[it.ID] = true
 	}
-	isMoved := make(map[string]bool, len(moved))
-	for _, it := range moved {
-		isMoved[it.ID] = true
+	parent, _ := d.parents()
+	parentOf := func(it *Item) string {
+		if it.inert {
+			return it.within.around()
+		}
+		return parent[it.ID]
 	}
-	type place struct{ parent, after string } // after "" is the beginning
-	next, last := map[place]*Item{}, map[string]string{}
-	insert := func(it *Item, after string) {
-		at := place{parent[it.ID], after}
-		next[place{at.parent, it.ID}], next[at] = next[at], it
-		last[at.parent] = it.ID
+	type place struct {
+		parent string
+		after  *Item // nil is the beginning
 	}
-	for _, it := range order {
-		if !isMoved[it.ID] {
-			insert(it, last[parent[it.ID]])
+	next, last := map[place]*Item{}, map[string]*Item{}
+	insert := func(it, after *Item) {
+		at := place{parentOf(it), after}
+		next[place{at.parent, it}], next[at] = next[at], it
+		last[at.parent] = it
+	}
+	for _, it := range d.items {
+		if !moved[it] {
+			insert(it, last[parentOf(it)])
 		}
 	}
 	clear(last)
 	for _, in := range incoming {
-		within, here := parent[in.ID]
-		after := last[within]
-		switch {
-		case !here:
-		case !isMoved[in.ID]:
-			last[within] = in.ID
-		default:
-			for {
-				n := next[place{within, after}]
-				if n == nil || known[n.ID] || n.ID > in.ID {
-					break
-				}
-				after = n.ID
-			}
-			insert(d.byID[in.ID], after)
+		it := d.byID[in.ID]
+		if !moved[it] {
+			last[parent[in.ID]] = it
+			continue
 		}
+		after := last[parent[in.ID]]
+		for {
+			n := next[place{parent[in.ID], after}]
+			if n == nil || known[n.ID] || n.ID > in.ID {
+				break
+			}
+			after = n
+		}
+		insert(it, after)
 	}
 	var out []*Item
-	for _, within := range slices.Compact(slices.Sorted(maps.Values(parent))) {
-		for n := next[place{within, ""}]; n != nil; n = next[place{within, n.ID}] {
-			out = append(out, n)
+	done := map[string]bool{}
+	for _, it := range d.items {
+		if at := parentOf(it); !done[at] {
+			done[at] = true
+			for n := next[place{at, nil}]; n != nil; n = next[place{at, n}] {
+				out = append(out, n)
+			}
 		}
 	}
-	return out
+	d.items = out
 }
 
-// rebuild puts the items into their parents in an order.
-func (d *Document) rebuild(order []*Item, parent map[string]string) {
-	within := map[string][]*Item{}
-	for _, it := range order {
-		within[parent[it.ID]] = append(within[parent[it.ID]], it)
-	}
-	// Items in an outline that is not an item stay there while their parent is the same.
-	fixed := map[string]bool{}
-	var down func(kids []*Item, id string, inert bool) []*Item
-	down = func(kids []*Item, id string, inert bool) []*Item {
-		return slices.DeleteFunc(kids, func(it *Item) bool {
-			if it.inert {
-				it.kids = down(it.kids, id, true)
-				return false
-			}
-			it.kids = down(it.kids, it.ID, false)
-			if inert && parent[it.ID] != id {
-				return true
-			}
-			fixed[it.ID] = fixed[it.ID] || inert
-			return false
-		})
-	}
-	d.kids = place(down(d.kids, "", false), within[""], fixed)
-	for _, it := range order {
-		it.kids = place(it.kids, within[it.ID], fixed)
-	}
+// layout holds the places of the items in a document that is written.
+type layout struct {
+	parent map[string]string // effective parents
+	cycle  []string          // items at the root that would be inside themselves
+	inside map[*Item][]*Item // nil is the body
 }
 
-// place returns the children of an element with the wanted items in order. Inert items keep
-// their places.
-func place(kids, want []*Item, stay map[string]bool) []*Item {
-	want = slices.DeleteFunc(slices.Clone(want), func(it *Item) bool { return stay[it.ID] })
-	var out []*Item
-	for _, it := range kids {
-		if it.inert {
-			out = append(out, it)
-		} else if len(want) > 0 {
-			out, want = append(out, want[0]), want[1:]
+// layout returns the places of the items. An item in an outline that is not an item stays there while
+// its parent is the same.
+func (d *Document) layout() *layout {
+	t := &layout{inside: map[*Item][]*Item{}}
+	t.parent, t.cycle = d.parents()
+	for _, it := range d.items {
+		in := it.within
+		if !it.inert && (in == nil || !in.inert || in.around() != t.parent[it.ID]) {
+			in = d.byID[t.parent[it.ID]]
 		}
+		t.inside[in] = append(t.inside[in], it)
 	}
-	return append(out, want...)
+	return t
 }

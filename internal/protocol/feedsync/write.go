@@ -50,14 +50,14 @@ func (e *element) addUpdates(list []Update, unknown map[Update]rest) {
 	}
 }
 
-// syncElement returns the sx:sync of an item.
-func (it *Item) syncElement() *element {
+// syncElement returns the sx:sync of an item, with conflict if it is at the root because of a cycle.
+func (it *Item) syncElement(inCycle bool) *element {
 	x := cmp.Or(it.extra, &extra{})
 	e := sx("sync").with("id", it.ID).with("version", strconv.FormatUint(it.Version, 10))
 	if it.Deleted {
 		e.with("deleted", "true")
 	}
-	if it.Conflict || it.stands == cycleRoot {
+	if it.Conflict || inCycle {
 		e.with("conflict", "true")
 	}
 	h := it.Head().element(sx("history"))
@@ -93,39 +93,35 @@ func (c *Item) conflictElement() *element {
 	return e
 }
 
-// append appends the item in the form of a document, with its inner items.
-func (it *Item) append(b []byte) []byte {
+// append appends the item in the form of a document, with its inner items. If t is nil, it has none, and is in
+// its Parent.
+func (it *Item) append(b []byte, t *layout) []byte {
 	// A content has > only at the end of a tag.
 	open, end := bytes.IndexByte(it.Content, '>'), bytes.LastIndex(it.Content, []byte("</"))
 	b = append(b, it.Content[:open]...)
-	if it.stands != inParent {
-		parent := it.Parent
-		if parent == "" {
-			parent = rootParent
+	var inner []*Item
+	inCycle := false
+	if t != nil {
+		inner, inCycle = t.inside[it], !it.inert && slices.Contains(t.cycle, it.ID)
+		if it.inert && it.Parent != "" || !it.inert && it.Parent != t.parent[it.ID] {
+			b = append(append(append(b, ` lektor:parent="`...), xmltext.Attr(cmp.Or(it.Parent, rootParent))...), '"')
 		}
-		b = append(append(append(b, ` lektor:parent="`...), xmltext.Attr(parent)...), '"')
 	}
 	b = append(b, it.Content[open:end]...)
 	if it.Version > 0 { // the content of a skipped item includes its sx:sync
-		b = it.syncElement().append(b)
-		if len(it.kids) > 0 {
+		b = it.syncElement(inCycle).append(b)
+		if len(inner) > 0 {
 			b = append(b, '\n')
 		}
 	}
-	for _, k := range it.kids {
-		b = append(k.append(b), '\n')
+	for _, k := range inner {
+		b = append(k.append(b, t), '\n')
 	}
 	return append(b, it.Content[end:]...)
 }
 
 // Append appends the item in the form of a document, without inner items.
-func (it *Item) Append(b []byte) []byte {
-	if it.stands != inParent || len(it.kids) > 0 {
-		it = it.clone()
-		it.stands = inParent
-	}
-	return it.append(b)
-}
+func (it *Item) Append(b []byte) []byte { return it.append(b, nil) }
 
 // Flat reports whether the item has neither Conflicts nor unknown elements. Then its
 // exported fields are all of it.
@@ -142,20 +138,26 @@ func ReadItem(text []byte) (*Item, error) {
 	if bad := p.sync(it, e); bad != "" {
 		return nil, errors.New(bad)
 	}
-	it.stands = inParent
 	return it, nil
 }
 
 // Write writes the document.
-func (d *Document) Write(to io.Writer) error { return d.WriteItems(to, slices.Values(d.kids)) }
+func (d *Document) Write(to io.Writer) error {
+	t := d.layout()
+	return d.write(to, slices.Values(t.inside[nil]), t)
+}
 
 // WriteItems writes the document with other items.
 func (d *Document) WriteItems(to io.Writer, items iter.Seq[*Item]) error {
+	return d.write(to, items, nil)
+}
+
+func (d *Document) write(to io.Writer, items iter.Seq[*Item], t *layout) error {
 	out := bufio.NewWriterSize(to, 1<<18) // keeps the first error
 	b, after := d.frame()
 	_, _ = out.Write(b)
 	for it := range items {
-		b = append(it.append(b[:0]), '\n')
+		b = append(it.append(b[:0], t), '\n')
 		_, _ = out.Write(b)
 	}
 	_, _ = out.Write(after)
@@ -251,9 +253,8 @@ func New(kind Kind, title, link, description string) *Document {
 	return d
 }
 
-// Append adds items to an RSS document, or at the end of the body of an OPML document,
-// where [Document.Arrange] moves them into their Parent. An item replaces another with the
-// same id.
+// Append adds items to a document, in OPML as the last ones in their Parent. An item replaces another with
+// the same id.
 func (d *Document) Append(items ...*Item) {
 	for _, it := range items {
 		if old := d.byID[it.ID]; old != nil {
@@ -262,13 +263,13 @@ func (d *Document) Append(items ...*Item) {
 		}
 		c := it.clone()
 		d.byID[it.ID] = c
-		d.kids = append(d.kids, c)
+		d.items = append(d.items, c)
 	}
 }
 
-// replace replaces an item by another with the same id, and keeps its inner items.
+// replace replaces an item by another with the same id, at its place.
 func (d *Document) replace(old, it *Item) {
-	kids, stands := old.kids, old.stands
+	within := old.within
 	*old = *it.clone()
-	old.kids, old.stands = kids, stands
+	old.within = within
 }
