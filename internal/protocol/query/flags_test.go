@@ -12,7 +12,9 @@ func TestParseFlags(t *testing.T) {
 	for _, c := range []struct{ text, flags, hint string }{
 		{"read", "S", ""}, {"flagged", "F", ""}, {"trashed", "T", ""}, {"saved", "d", ""},
 		{"", "", ""}, {"S", "S", ""}, {"FS", "FS", ""}, {"Fad", "Fad", ""}, {"abc", "abc", ""},
-		{"seen", "", "words are read, flagged, trashed and saved; for the letters in it, write ens"}, {"Read", "", "words are read"},
+		{"seen", "", "write read, or S"}, {"Read", "", "write read, or S"}, {"flag", "", "write flagged, or F"},
+		{"starred", "", "write flagged, or F"}, {"delete", "", "write trashed, or T"}, {"save", "", "write saved, or d"},
+		{"unread", "", "an entry without the flag S is unread: clear read, or S"},
 		{"SF", "", "for the letters in it, write FS"}, {"aF", "", "write Fa"}, {"SS", "", "write S"}, {"later", "", "write aelrt"},
 		{"1", "", "F flagged, S read"}, {"S,F", "", "F flagged"}, {"ä", "", "F flagged"},
 	} {
@@ -24,9 +26,9 @@ func TestParseFlags(t *testing.T) {
 	}
 }
 
-// TestFlagWordsInQueries: flag: takes the words and the letters of ParseFlags.
+// TestFlagWordsInQueries: flag: takes the words, and keeps its letters in any order.
 func TestFlagWordsInQueries(t *testing.T) {
-	for text, want := range map[string]string{"flag:read": "S", "flag:saved": "d", "flag:Fa": "Fa"} {
+	for text, want := range map[string]string{"flag:read": "S", "flag:saved": "d", "flag:aF": "aF"} {
 		q, err := Parse(text)
 		got := ""
 		if err == nil {

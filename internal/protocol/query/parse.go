@@ -380,11 +380,16 @@ func (p *parser) check(t *term, at int) error {
 		return p.fail(at, fmt.Sprintf("there is no %s:%s", t.key, t.value),
 			fmt.Sprintf("the values of %s: are %s", t.key, list(names)))
 	case keyFlag:
-		flags, err := ParseFlags(t.value)
-		if refused, ok := errors.AsType[*FlagError](err); ok {
-			return p.fail(at, refused.Message, refused.Hint)
+		if err, ok := errors.AsType[*FlagError](misnamed(t.value)); ok {
+			return p.fail(at, err.Message, err.Hint)
 		}
-		t.value = flags
+		t.value = cmp.Or(flagWords[t.value], t.value)
+		for _, c := range t.value {
+			if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+				return p.fail(at, fmt.Sprintf("%q is not a flag", c),
+					"flags are ASCII letters: F flagged, S seen, T trashed, a to z your own")
+			}
+		}
 	case keyDuration, keyEpisode, keySeason:
 		var ok bool
 		if t.sizes, ok = parseSizes(t.key, t.value); !ok {

@@ -342,7 +342,7 @@ func TestErrors(t *testing.T) {
 		{"//", 1, "the regular expression is empty", ""},
 		{"is:rad", 4, "there is no is:rad", "unread, read"},
 		{"has:x", 5, "there is no has:x", "enclosure"},
-		{"flag:é", 6, `"é" names no flags: flags are ASCII letters`, ""},
+		{"flag:é", 6, `'é' is not a flag`, ""},
 		{"since:tomorrow", 7, "tomorrow is not a date", "2026-01-31"},
 		{"since:2026-02-30", 7, "2026-02-30 is not a date", ""},
 		{"since:5", 7, "5 is not a date", ""},
