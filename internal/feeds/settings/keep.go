@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -40,7 +41,7 @@ func ParseKeep(v string) (Keep, error) {
 			numbers++
 			continue
 		}
-		if !query.IsTime(f) || k.Age != "" {
+		if _, ok := query.Time(f, time.Time{}); !ok || k.Age != "" {
 			return Keep{}, bad
 		}
 		k.Age = f

@@ -65,14 +65,8 @@ func parseDate(s string) (date, bool) {
 	return parseAgo(s)
 }
 
-// IsTime reports whether s is a valid date of a query, for example 90d or 2026-01-31.
-func IsTime(s string) bool {
-	_, ok := parseDate(s)
-	return ok
-}
-
-// Time returns the beginning of a date of a query, in the time zone of now; ok is false if s is not a
-// valid date.
+// Time returns the beginning of a date of a query, for example 90d or 2026-01-31, in the time zone of now; ok is
+// false if s is not a valid date.
 func Time(s string, now time.Time) (t time.Time, ok bool) {
 	d, ok := parseDate(s)
 	if ok {

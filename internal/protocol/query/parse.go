@@ -49,18 +49,11 @@ type parser struct {
 
 // valid returns an error if the text is not valid UTF-8.
 func (p *parser) valid() error {
-	if utf8.ValidString(p.text) {
-		return nil
+	const never = "\xff" // in valid UTF-8
+	if at := strings.Index(strings.ToValidUTF8(p.text, never), never); at >= 0 {
+		return p.fail(at, "this is not UTF-8", "")
 	}
-	at := 0
-	for at < len(p.text) {
-		r, n := utf8.DecodeRuneInString(p.text[at:])
-		if r == utf8.RuneError && n == 1 {
-			break
-		}
-		at += n
-	}
-	return p.fail(at, "this is not UTF-8", "")
+	return nil
 }
 
 // all parses the rest of the text, which must not be empty.
@@ -289,14 +282,14 @@ func (p *parser) value(r *rule) (node, error) {
 		t.value = p.word()
 		p.pos += len(t.value)
 	}
-	if t.form == word && strings.TrimFunc(t.value, unicode.IsSpace) == "" {
+	if t.re == nil && strings.TrimFunc(t.value, unicode.IsSpace) == "" {
 		return nil, p.fail(at, "the quotes are empty", "")
 	}
 	if !p.eof() && p.text[p.pos] != ')' && !unicode.IsSpace(first(p.text[p.pos:])) {
 		return nil, p.fail(p.pos, "a space is missing here",
 			`a text with quotes or parentheses goes between quotes, as in "say \"yes\" (now)"`)
 	}
-	if t.form == word {
+	if t.re == nil {
 		if err := p.check(t, at); err != nil {
 			return nil, err
 		}
@@ -337,7 +330,7 @@ func (p *parser) regexp(t *term) error {
 			i++
 			b.WriteByte(p.text[i])
 		case c == '/':
-			t.form, t.value = pattern, b.String()
+			t.value = b.String()
 			p.pos = i + 1
 			if t.value == "" {
 				return p.fail(start, "the regular expression is empty", "")

@@ -52,9 +52,9 @@ func writtenTerm(t *term) string {
 		key = string(t.key) + ":"
 	}
 	switch {
-	case t.form == pattern && t.re.String() != t.value:
+	case t.re != nil && t.re.String() != t.value:
 		return key + "/" + strings.ReplaceAll(t.value, "/", `\/`) + "/i"
-	case t.form == pattern:
+	case t.re != nil:
 		return key + "/" + strings.ReplaceAll(t.value, "/", `\/`) + "/"
 	case plain(t.key, t.value):
 		return key + t.value

@@ -54,12 +54,11 @@ type (
 	negation struct{ of node }
 )
 
-// term is a key and a value. Depending on the key and the form, exactly one of date, re, choice,
+// term is a key and a value. Depending on the key, exactly one of date, re, choice,
 // sizes and needle is used besides value.
 type term struct {
 	key   key
 	rule  *rule
-	form  form
 	value string // as written, without quotes, slashes and flags
 
 	needle string         // value, folded
@@ -68,14 +67,6 @@ type term struct {
 	choice *choice        // set for is and has
 	sizes  sizes          // set for duration, episode, season
 }
-
-// form is the notation of a value. A phrase and a word mean the same.
-type form uint8
-
-const (
-	word form = iota
-	pattern
-)
 
 // key is the key of a term.
 type key string

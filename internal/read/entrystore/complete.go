@@ -1,6 +1,7 @@
 package entrystore
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -98,16 +99,7 @@ func folders(dir string) (all []string) {
 	}
 	hashes, _ := d.FeedHashes()
 	for _, h := range hashes {
-		for _, c := range settings.Categories(d, h) {
-			for {
-				all = append(all, c)
-				at := strings.LastIndexByte(c, '/')
-				if at <= 0 || c[at-1] == '\\' {
-					break
-				}
-				c = c[:at]
-			}
-		}
+		all = slices.AppendSeq(all, maps.Values(FoldersAbove(settings.Categories(d, h))))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -126,33 +126,14 @@ func (r *Record) Read(want lektordir.Fields) error {
 // mostMoves is the maximum number of times that a read is repeated because the entry was renamed.
 const mostMoves = 20
 
-// Where returns the new name of an entry that was renamed, or false if the entry was removed. It first
-// tries the usual flags, because a listing is soon out of date if another process renames all entries.
-// A listing of the feed is kept until an entry is not where it says.
+// Where returns the new name of an entry that was renamed, or false if the entry was removed. It first tries the
+// usual flags, because reading the directory for each takes long if another process renames all entries.
 func (s *Store) Where(ref lektordir.Ref) (lektordir.Ref, bool) {
 	if now, found := s.renamed(ref); found {
 		return now, true
 	}
-	s.moved.Lock()
-	defer s.moved.Unlock()
-	listing := s.places[ref.Feed]
-	now, found := listing.of[ref.Unique]
-	if now == ref || !found && time.Since(listing.listed) >= listingAge {
-		listing = places{listed: time.Now(), of: map[string]lektordir.Ref{}}
-		// Malformed names were reported when the entries were selected.
-		refs, _ := s.Dir.List(context.Background(), lektordir.ListOptions{Feeds: []string{ref.Feed}, AllVersions: true,
-			Withdrawn: true})
-		for _, r := range refs {
-			listing.of[r.Unique] = r
-		}
-		s.places[ref.Feed] = listing
-		now, found = listing.of[ref.Unique]
-	}
-	if found {
-		return now, true
-	}
-	// A listing may lack an entry that was renamed meanwhile.
-	return s.renamed(ref)
+	now, err := s.Dir.Resolve(ref.Path())
+	return now, err == nil
 }
 
 // renamed looks for an entry under its old name, and under the names with other combinations of
@@ -175,16 +156,6 @@ func (s *Store) renamed(ref lektordir.Ref) (now lektordir.Ref, found bool) {
 	fresh := lektordir.Ref{Place: lektordir.New, Feed: ref.Feed, Unique: ref.Unique, Mtime: ref.Mtime}
 	return fresh, exists(fresh)
 }
-
-// places is a listing of a feed by unique name.
-type places struct {
-	listed time.Time
-	of     map[string]lektordir.Ref
-}
-
-// listingAge is how long a listing is trusted about missing entries. Otherwise each of many removed
-// entries would need a new listing.
-const listingAge = 100 * time.Millisecond
 
 // Check returns an error if an obligatory file is missing, or, in a strict store, if the feed
 // cannot be read. It reads only the title, which most lists need.

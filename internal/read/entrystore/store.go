@@ -69,9 +69,6 @@ type Store struct {
 		keys map[string]bool
 		asOf time.Time // Now at that time
 	}
-
-	moved  sync.Mutex
-	places map[string]places // listings by feed hash, see Where
 }
 
 // Open opens the lektor-dir at path. It fails if there is none. now is the clock; nil means time.Now.
@@ -88,7 +85,7 @@ func Open(path string, now func() time.Time, s *cmdline.Streams) (*Store, error)
 
 // New returns the store of an open lektor-dir. now is [Store].Now.
 func New(dir *lektordir.Dir, now time.Time, s *cmdline.Streams) *Store {
-	return &Store{Dir: dir, S: s, Now: now, places: map[string]places{}, malformed: cmdline.Warnings{
+	return &Store{Dir: dir, S: s, Now: now, malformed: cmdline.Warnings{
 		Report: s.Report, More: ", and so are others like it (see lektor-fetch check)",
 	}}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/stamp"
+	"github.com/lektordir/lektor/internal/files/workers"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -127,7 +128,7 @@ type View struct {
 	vocab   [][]byte // the rows of the vocabulary, once they are read
 	size    int64    // no entry has this id or a greater one
 
-	known map[int64]*lektordir.Feed // by id; nil for one whose entries may say otherwise
+	known workers.Cache[*lektordir.Feed] // by hash; nil for one whose entries may say otherwise
 }
 
 // Close closes the file.
@@ -154,8 +155,7 @@ func (x *Index) Look(ctx context.Context) (entrystore.View, error) {
 		err = s.refresh(ctx, time.Now().Add(budget), false, nil)
 	}
 	if err == nil {
-		return &View{x: x, s: s, lookups: map[string]*lookup{}, size: s.nextID(), known: map[int64]*lektordir.Feed{}},
-			nil
+		return &View{x: x, s: s, lookups: map[string]*lookup{}, size: s.nextID()}, nil
 	}
 	if s != nil {
 		s.close()

@@ -20,7 +20,6 @@ type inserter struct {
 	next   int64               // id of the next entry
 	common map[string]bool     // words whose pairs are kept; nil if there are too few entries
 	words  map[string]struct{} // words of new entries, not yet in the vocabulary
-	young  bool                // some entry was perhaps still being written
 }
 
 func (s *session) newInserter() *inserter {
@@ -100,7 +99,7 @@ func (n *inserter) insert(a arrival, d *doc, then stamp.Moment) (id int64) {
 	n.next++
 	young := int64(0)
 	if d.young {
-		young, n.young = 1, true
+		young = 1
 	}
 	// A write to it in the same step of the clock leaves no trace, so it is read again.
 	if at := unix.NsecToTimespec(d.ctime); d.ctime != 0 && !then.Reliable(stamp.Times{Mtime: at, Ctime: at}) {
@@ -121,13 +120,10 @@ func (n *inserter) insert(a arrival, d *doc, then stamp.Moment) (id int64) {
 	return id
 }
 
-// finish writes the vocabulary, and when an entry came that was perhaps still being written.
+// finish writes the vocabulary.
 func (n *inserter) finish() {
 	n.addWords(n.words)
 	clear(n.words)
-	if now, ok := upTime(); ok && n.young {
-		n.c.setMeta("young", int64(now))
-	}
 }
 
 const htmlType = "text/html"

@@ -264,7 +264,6 @@ func (s *scan) entries(ctx context.Context) {
 	}
 	var all []entry
 	var refs []lektordir.Ref
-	now := s.x.o.Clock()
 	look := func() {
 		_ = workers.ForEach(ctx, len(all), func(i int) {
 			var st unix.Stat_t
@@ -278,7 +277,7 @@ func (s *scan) entries(ctx context.Context) {
 			case e.now != e.ctime:
 				s.changed = append(s.changed, e.id)
 			case !e.young:
-			case s.whole(e.ctime), s.rested(now.Sub(time.Unix(0, e.ctime))):
+			case s.whole(e.ctime):
 				s.grown = max(s.grown, e.ctime)
 			}
 		}
@@ -308,29 +307,8 @@ func (s *scan) whole(ctime int64) bool {
 	return time.Duration(s.latest-ctime) > youth && s.x.o.Clock().Sub(time.Unix(0, ctime)) > youth
 }
 
-// rested reports whether nothing is written any more to an entry that was written to so
-// long ago by the clock, where nothing else has changed since: the last that looked as if
-// it were still being written was read as long ago, by a clock that nobody sets.
-func (s *scan) rested(ago time.Duration) bool {
-	if ago <= youth {
-		return false
-	}
-	then, ok := s.c.meta("young")
-	now, has := upTime()
-	if !ok || !has {
-		return ago > longYouth
-	}
-	was := time.Duration(then.int(0))
-	return now < was || now-was > youth // it begins anew with the machine
-}
-
-// youth is how long nothing was written to an entry before it is taken to be whole, and
-// longYouth how long where there is no clock but one that is set: by an hour or two, but
-// rarely by a day while somebody copies an entry.
-const (
-	youth     = time.Minute
-	longYouth = 24 * time.Hour
-)
+// youth is how long nothing was written to an entry before it is taken to be whole.
+const youth = time.Minute
 
 // ref returns the entry of a row; ok is false for a row that fits no feed. unique is nil if
 // only the flags are needed.

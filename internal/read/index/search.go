@@ -184,31 +184,24 @@ func (f *search) odd() {
 }
 
 // about returns the metadata of a feed from src/$feed; nil if its entries may have other metadata.
-func (v *View) about(f *feed) *lektordir.Feed {
-	said, known := v.known[f.id]
-	if !known {
-		said = v.readAbout(f)
-		v.known[f.id] = said
-	}
-	return said
-}
-
-func (v *View) readAbout(f *feed) *lektordir.Feed {
-	if v.x.o.About != nil {
-		return v.x.o.About(f.hash)
-	}
-	said, err := v.x.dir.ReadFeed(f.hash)
-	if err != nil {
-		return nil
-	}
-	return said
+func (v *View) about(hash string) *lektordir.Feed {
+	return v.known.Of(hash, func() *lektordir.Feed {
+		if v.x.o.About != nil {
+			return v.x.o.About(hash)
+		}
+		said, err := v.x.dir.ReadFeed(hash)
+		if err != nil {
+			return nil
+		}
+		return said
+	})
 }
 
 // subject is an entry of which only a part is known.
 func (f *search) subject(ref lektordir.Ref, unknown query.Unknown) *query.Subject {
 	var about *lektordir.Feed
 	if f.asks {
-		about = f.about(f.s.feeds[ref.Feed])
+		about = f.about(ref.Feed)
 	}
 	if about == nil {
 		unknown |= query.UnknownFeed
@@ -226,13 +219,6 @@ func (f *search) feedsAllowed() {
 	for _, feed := range f.s.byID {
 		if !feed.gone() {
 			feeds = append(feeds, feed)
-		}
-	}
-	if f.asks {
-		said := make([]*lektordir.Feed, len(feeds))
-		_ = workers.ForEach(f.ctx, len(feeds), func(i int) { said[i] = f.readAbout(feeds[i]) })
-		for i, feed := range feeds {
-			f.known[feed.id] = said[i]
 		}
 	}
 	may := make([]bool, len(feeds))
@@ -298,7 +284,7 @@ func (f *search) named(feed *feed, cover []query.Needle) bool {
 	if feed.gone() || !slices.ContainsFunc(cover, func(c query.Needle) bool { return c.InFeed || c.ByFeed }) {
 		return false
 	}
-	about := f.about(feed)
+	about := f.about(feed.hash)
 	if about == nil {
 		return true
 	}
@@ -475,7 +461,7 @@ func (f *search) hit(r *rows, whole bool, listed ...int64) {
 		return
 	}
 	h := entrystore.Hit{Ref: ref, Repeat: f.repeat(r.int(0))}
-	h.Feed = f.about(f.s.feeds[ref.Feed])
+	h.Feed = f.about(ref.Feed)
 	if whole && (how == listedShown || how == listedWithdrawn) {
 		h.Have, h.Words = fields, f.knows(r.int(0))
 		e := &h.Entry

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -81,15 +80,8 @@ func (a *Argv) For(r *entrystore.Record) ([]string, error) {
 // short removes NUL bytes, and cuts text to maxArgument bytes at the end of a character.
 func short(s string) string {
 	s = strings.ReplaceAll(s, "\x00", "")
-	if len(s) <= maxArgument {
-		return s
-	}
-	s = s[:maxArgument]
-	for len(s) > 0 {
-		if r, n := utf8.DecodeLastRuneInString(s); r != utf8.RuneError || n != 1 {
-			break
-		}
-		s = s[:len(s)-1]
+	if len(s) > maxArgument {
+		s = strings.ToValidUTF8(s[:maxArgument], "")
 	}
 	return s
 }

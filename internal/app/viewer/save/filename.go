@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -37,30 +36,15 @@ func fileName(text, suffix string, limit int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	text = strings.TrimLeft(text, ".-~ ")
 	if limit -= len(suffix); len(text) > limit {
-		text = text[:limit]
-		for !utf8.ValidString(text) {
-			text = text[:len(text)-1]
-		}
+		text = strings.ToValidUTF8(text[:limit], "")
 	}
 	// Some systems drop trailing dots and spaces.
 	text = strings.TrimRight(text, ". ")
-	if stem, _, _ := strings.Cut(text, "."); text == "" || reserved()[strings.ToUpper(strings.TrimSpace(stem))] {
-		text = "_" + text
+	if text == "" {
+		text = "_"
 	}
 	return text + suffix
 }
-
-// reserved returns the names of devices on Windows, which are reserved with any extension.
-var reserved = sync.OnceValue(func() map[string]bool {
-	m := map[string]bool{}
-	for name := range strings.FieldsSeq("CON PRN AUX NUL") {
-		m[name] = true
-	}
-	for _, d := range "0123456789¹²³" {
-		m["COM"+string(d)], m["LPT"+string(d)] = true, true
-	}
-	return m
-})
 
 // extension returns the file name extension of an enclosure: that of its URL, else the usual one
 // of its type, else "".

@@ -520,8 +520,6 @@ func TestFileName(t *testing.T) {
 		"":                     "_.mp3",
 		" \t\n":                "_.mp3",
 		"a\x00b\x1b[2J\u202ec": "ab[2Jc.mp3",
-		"con":                  "_con.mp3",
-		"Com1.x":               "_Com1.x.mp3",
 		"console":              "console.mp3",
 		"dots...":              "dots.mp3",
 		"Größe  und\nMaß":      "Größe und Maß.mp3",
