@@ -444,7 +444,7 @@ func (b *browser) click(p scene.PaneAt, row int) part.Effects {
 
 // shown chooses the first node when the first snapshot is shown, and lists the entries again after others.
 func (b *browser) shown(e tree.Shown) part.Effects {
-	b.page.Rename(b.tree.Ref(b.page.Ref))
+	b.page.Ref = b.tree.Ref(b.page.Ref)
 	if e.First {
 		return b.choose(tree.ID{Kind: tree.AllNode})
 	}

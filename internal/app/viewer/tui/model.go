@@ -62,9 +62,9 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 // connect makes the parts, and passes to each what it knows of the others.
 func (m *model) connect(d Disk) {
 	o, b := m.o, &m.browser
-	m.work = work.New(&work.Env{Env: m.Env, Disk: d},
-		work.Options{Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name, Folders: m.line.folderLines,
-			Play: func(ref lektordir.Ref, path string) part.Effects { return b.page.Programs.Play(ref, path, true) }})
+	m.work = work.New(&work.Env{Env: m.Env, Disk: d, Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name,
+		Folders: m.line.folderLines,
+		Play:    func(ref lektordir.Ref, path string) part.Effects { return b.page.Programs.Play(ref, path, true) }})
 	b.Env, b.marks, b.advance = m.Env, &m.work.Queue, o.Advance
 	b.Layout = scene.Layout{Screen: o.Screen, TextMost: o.Width, Single: o.Plain, Reading: b.page.Open}
 	b.tree = tree.Tree{Env: m.Env, Disk: d, Marks: b.marks, Settings: tree.Settings{Values: o.Screen, Seed: o.Random(),
@@ -84,7 +84,7 @@ func (m *model) connect(d Disk) {
 		return b.Width * width, (b.Height - 1) * height
 	}}
 	m.prompt = prompt.Prompt{Env: m.Env, Size: func() (int, int) { return b.Width, b.Lines() }}
-	m.appearance = appearance{Env: m.Env, o: o, layout: &b.Layout, read: d.Look}
+	m.appearance = appearance{Env: m.Env, o: o, layout: &b.Layout, queue: b.marks, read: d.Look}
 	m.appearance.use(o.Look)
 	m.line = commandLine{Env: m.Env, o: o, browser: b, prompt: &m.prompt, with: m.with}
 	b.tree.Rescan(nil)
@@ -193,14 +193,8 @@ func (m *model) carryOut(e any) tea.Cmd {
 		if m.work.Flags(e).Trashes() {
 			b.list.Hide()
 		}
-	case part.Remember:
-		m.o.Screen.Set(e.Name, e.Value)
-		b.marks.Remember(e.Name, e.Value)
-	case part.SaveQuery:
-		b.marks.Save(e.Name, e.Query)
 	case part.Rescan:
 		b.tree.Rescan(e.Feeds)
-		b.page.Rename(e.Moved...)
 	case part.Task:
 		return m.apply(m.work.Task(e))
 	case part.Download:

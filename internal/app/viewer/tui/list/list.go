@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -41,7 +42,7 @@ type List struct {
 	State
 	Disk  Disk
 	Tree  *tree.Tree
-	Marks part.Pending                // changes that are not made; entries are shown as they will be after these
+	Marks *work.Queue                 // changes that are not made; entries are shown as they will be after these
 	Pane  func() (lines int, at bool) // the lines of the pane, and whether the focus is on the list, or on an entry
 
 	Titles   map[part.Key]*string // nil while the title is being read
@@ -154,7 +155,8 @@ func (l *List) Save(g part.Given) part.Effects {
 	case len(g.Words) == 0:
 		return g.Ask(part.Ask{Label: "save as: "})
 	}
-	return part.Effects{part.SaveQuery{Name: strings.TrimSpace(g.Words[0]), Query: l.Spec.text()}}
+	l.Marks.Save(strings.TrimSpace(g.Words[0]), l.Spec.text())
+	return nil
 }
 
 // ToggleAll switches between all entries and unread ones only.
@@ -177,9 +179,9 @@ func (l *List) Sort(o tree.Order) part.Effects {
 		o.Down = false
 		l.Tree.Settings.Seed = l.Tree.Settings.Random() // shuffled anew each time
 	}
-	set := l.Tree.Remember("sort", l.Spec.Of, o.String())
+	l.Tree.Remember("sort", l.Spec.Of, o.String())
 	l.Spec.Order = l.Tree.Settings.OrderOf(l.Spec.Of)
-	return part.Effects{set, part.Say{Text: tree.SortedBy(l.Printer, o)}, part.List{}}
+	return part.Effects{part.Say{Text: tree.SortedBy(l.Printer, o)}, part.List{}}
 }
 
 // Mark sets and clears flags of an entry, which stays in the list.

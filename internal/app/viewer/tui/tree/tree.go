@@ -13,6 +13,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -36,7 +37,7 @@ type Disk interface {
 type Tree struct {
 	*part.Env
 	Disk     Disk
-	Marks    part.Pending // changes that are not made; entries count as they will be after these
+	Marks    *work.Queue // changes that are not made; entries count as they will be after these
 	Settings Settings
 	Snapshot *Snapshot     // nil until it is read
 	Closed   map[ID]bool   // closed folders
@@ -131,11 +132,11 @@ func (t *Tree) NextFeed(by int) (of ID, ok bool) {
 	if t.Snapshot == nil {
 		return of, false
 	}
-	nodes := t.Snapshot.Nodes
+	nodes, marked := t.Snapshot.Nodes, t.Marks.Feeds()
 	at := slices.IndexFunc(nodes, func(n Node) bool { return n.ID == t.of })
 	for i := 1; i < len(nodes); i++ {
 		n := nodes[cells.Wrap(at+i*by, len(nodes))]
-		if n.Kind == FeedNode && t.hasUnread(n.Name) {
+		if n.Kind == FeedNode && t.hasUnread(n.Name, marked) {
 			t.reveal(n.ID)
 			return n.ID, true
 		}
@@ -143,16 +144,16 @@ func (t *Tree) NextFeed(by int) (of ID, ok bool) {
 	return of, false
 }
 
-// hasUnread reports whether a feed will have unread entries after all pending changes. It
-// returns true if the entries are not counted yet.
-func (t *Tree) hasUnread(hash string) bool {
+// hasUnread reports whether a feed will have unread entries after all pending changes; marked holds the feeds of
+// these. It returns true if the entries are not counted yet.
+func (t *Tree) hasUnread(hash string, marked map[string]bool) bool {
 	f := t.Snapshot.Feeds[hash]
 	switch {
 	case f == nil:
 		return false
 	case t.Snapshot.Uncounted:
 		return true
-	case t.Snapshot.Partial || !t.Marks.Touches(hash):
+	case t.Snapshot.Partial || !marked[hash]:
 		return f.Unread > 0
 	}
 	for e := range f.names.All() {
@@ -224,17 +225,15 @@ func (t *Tree) Menu(title string, kind Kind, list func(of ID) part.Effects) part
 }
 
 // Remember sets a setting of a node, and remembers it.
-func (t *Tree) Remember(setting string, of ID, value string) part.Remember {
-	set := part.Remember{Name: nodeSetting(setting, of), Value: value}
-	t.Settings.Set(set.Name, set.Value)
-	return set
+func (t *Tree) Remember(setting string, of ID, value string) {
+	t.Marks.Remember(nodeSetting(setting, of), value)
 }
 
 // Sort sorts the feeds of the folder of the cursor, and of the folders in it.
 func (t *Tree) Sort(o Order) part.Effects {
-	set := t.Remember("feeds", container(t.of), o.String())
+	t.Remember("feeds", container(t.of), o.String())
 	t.show(t.Snapshot)
-	return part.Effects{set, part.Say{Text: SortedBy(t.Printer, o)}}
+	return part.Effects{part.Say{Text: SortedBy(t.Printer, o)}}
 }
 
 // SortMenu shows a menu of the orders of feeds.
@@ -254,7 +253,7 @@ func (t *Tree) HideRead(part.Given) part.Effects {
 	if t.Settings.of("hide", in) == "yes" {
 		value, said = "no", t.Say("%s: what has nothing unread is shown", name)
 	}
-	said = append(said, t.Remember("hide", in, value))
+	t.Remember("hide", in, value)
 	t.arrange()
 	return said
 }

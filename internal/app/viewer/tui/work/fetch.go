@@ -35,7 +35,7 @@ const fetchTask = "fetching"
 
 // Start begins to fetch at times, if that was remembered.
 func (s *Fetching) Start() part.Effects {
-	minutes := s.o.Screen.Int(everySetting)
+	minutes := s.Env.Screen.Int(everySetting)
 	if minutes <= 0 || minutes > maxEvery {
 		return nil
 	}
@@ -66,7 +66,8 @@ func (s *Fetching) Every(g part.Given) part.Effects {
 	if minutes == 0 {
 		e, value = s.Say("feeds are fetched when you press a key"), ""
 	}
-	return append(append(e, part.Remember{Name: everySetting, Value: value}), s.wind(s.every)...)
+	s.Remember(everySetting, value)
+	return append(e, s.wind(s.every)...)
 }
 
 // wind starts the timer of the next fetch, and makes others stale.

@@ -15,7 +15,7 @@ import (
 // after it are made. What is left reports the failures.
 func TestOrder(t *testing.T) {
 	env := &Env{Env: &part.Env{Ctx: t.Context(), Printer: texts.New(func(string) string { return "" })}}
-	w := New(env, Options{})
+	w := New(env)
 	var made strings.Builder
 	hold := make(chan struct{})
 	for i, err := range []error{nil, errors.New("failed"), nil} {
