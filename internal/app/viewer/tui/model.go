@@ -72,7 +72,7 @@ func (m *model) connect(d Disk) {
 		Closed: map[tree.ID]bool{},
 		Retry:  tree.Retry}
 	b.tree.Await = b.tree.AwaitChanges
-	b.list = list.List{Env: m.Env, Disk: d, Tree: &b.tree, Marks: b.marks, Titles: map[part.Key]*string{},
+	b.list = list.List{Env: m.Env, Disk: d, Tree: &b.tree, Marks: b.marks, Titles: map[part.Key]string{},
 		State: list.State{Spec: list.Spec{Order: tree.ByDate}, ReadHere: map[part.Key]bool{}},
 		Pane:  func() (int, bool) { return b.LinesOf(keys.ListPane), b.Focus != keys.FeedsPane }}
 	b.page = page.Page{Env: m.Env, Disk: d,
@@ -198,19 +198,9 @@ func (m *model) carryOut(e any) tea.Cmd {
 	case part.Task:
 		return m.apply(m.work.Task(e))
 	case part.Download:
-		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.Title(part.KeyOf(e.Ref)), e.URLs[0])))
+		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.Titles[part.KeyOf(e.Ref)], e.URLs[0])))
 	case part.Exec:
 		return m.run(e)
-	default:
-		return m.show(e)
-	}
-	return nil
-}
-
-// show carries out an effect that changes what is shown.
-func (m *model) show(e any) tea.Cmd {
-	b := &m.browser
-	switch e := e.(type) {
 	case part.Ask:
 		m.prompt.Ask(e)
 	case part.Confirm:

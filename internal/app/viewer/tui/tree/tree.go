@@ -51,7 +51,7 @@ type Tree struct {
 
 // show shows a snapshot.
 func (t *Tree) show(s *Snapshot) {
-	t.Settings.sortFeeds(s)
+	s.arrange(&t.Settings)
 	t.Snapshot = s
 	t.arrange()
 }
@@ -67,7 +67,8 @@ func (t *Tree) arrange() {
 		}
 		hidden = -1
 		hide := hides(n)
-		if hide || t.Closed[n.ID] {
+		n.Title, n.Closed = n.label(t.Printer), t.Closed[n.ID]
+		if hide || n.Closed {
 			hidden = n.Depth
 		}
 		if !hide {
@@ -260,38 +261,19 @@ func (t *Tree) HideRead(part.Given) part.Effects {
 
 // Scene is the first pane.
 type Scene struct {
-	Known          bool
-	At, Top, Total int // the cursor, the first line on the screen, and the number of lines
-	Nodes          []NodeScene
-	Cursor         NodeScene // that of the cursor, if total is not 0
-	Unread         int       // in all feeds
-}
-
-// NodeScene is a line of the first pane.
-type NodeScene struct {
-	Node
-	Label  string
-	Closed bool
+	At, Top, Total int    // the cursor, the first line on the screen, and the number of lines
+	Nodes          []Node // those on the screen
 }
 
 // Scene returns the pane with the lines that a height has room for.
 func (t *Tree) Scene(height int) Scene {
-	s := Scene{Known: t.Snapshot != nil, At: t.At, Total: len(t.Nodes),
-		Unread: cmp.Or(t.Snapshot, &Snapshot{}).All.Unread}
 	t.Y = cells.Window(t.Y, t.At, len(t.Nodes), height)
-	s.Top = t.Y
-	line := func(n Node) NodeScene { return NodeScene{n, n.label(t.Printer), t.Closed[n.ID]} }
-	for _, n := range t.Nodes[t.Y:min(len(t.Nodes), t.Y+height)] {
-		s.Nodes = append(s.Nodes, line(n))
-	}
-	if t.At < len(t.Nodes) {
-		s.Cursor = line(t.Nodes[max(0, t.At)])
-	}
-	return s
+	return Scene{At: t.At, Top: t.Y, Total: len(t.Nodes),
+		Nodes: slices.Clone(t.Nodes[t.Y:min(len(t.Nodes), t.Y+height)])}
 }
 
 // Sign returns the character before the label of the node.
-func (n NodeScene) Sign() string {
+func (n Node) Sign() string {
 	switch {
 	case n.Kind == FolderNode && n.Closed:
 		return "+"
@@ -305,8 +287,8 @@ func (n NodeScene) Sign() string {
 	return " "
 }
 
-// Text returns the label of the node with the number of its entries.
-func (n NodeScene) Text(width int) string {
+// Text returns the title of the node with the number of its entries.
+func (n Node) Text(width int) string {
 	count := ""
 	switch {
 	case n.Err != "":
@@ -317,7 +299,7 @@ func (n NodeScene) Text(width int) string {
 		count = fmt.Sprint(n.Unread)
 	}
 	free := width - len(count) - 1
-	title := cells.Plain(n.Label)
+	title := cells.Plain(n.Title)
 	if n.Site != "" && free > 8 {
 		site := cells.Plain(termsafe.Brief(n.Site))
 		most := min(termsafe.Width(site), free/2)
