@@ -154,13 +154,7 @@ func (l *commandLine) start(words []string, rest func() part.Effects,
 		if err != nil {
 			return append(l.Fail(err), part.Then(rest))
 		}
-		return part.Effects{part.Exec{Cmd: terminal.Command(nil, all), Name: name, Wait: true,
-			Then: func(err error) (e part.Effects) {
-				if err != nil {
-					e = l.Fail(fmt.Errorf("%s: %w", name, err))
-				}
-				return append(e, rest()...)
-			}}}
+		return part.Effects{part.Exec{Cmd: terminal.Command(nil, all), Name: name, Wait: true, Then: rest}}
 	})
 }
 

@@ -342,14 +342,14 @@ func (m *model) exec(c tea.ExecCommand, then func(err error) part.Effects) tea.C
 
 // run returns the command that runs a program on the terminal.
 func (m *model) run(e part.Exec) tea.Cmd {
-	return m.exec(&terminal.Child{Cmd: e.Cmd, Wait: e.Wait, Terminal: m.terminal}, func(err error) part.Effects {
-		switch {
-		case e.Then != nil:
-			return e.Then(err)
-		case err != nil:
-			return m.Fail(fmt.Errorf("%s: %w", e.Name, err))
+	return m.exec(&terminal.Child{Cmd: e.Cmd, Wait: e.Wait, Terminal: m.terminal}, func(err error) (f part.Effects) {
+		if err != nil {
+			f = m.Fail(fmt.Errorf("%s: %w", e.Name, err))
 		}
-		return nil
+		if e.Then != nil {
+			f = append(f, e.Then()...)
+		}
+		return f
 	})
 }
 

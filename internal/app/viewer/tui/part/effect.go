@@ -91,7 +91,7 @@ type (
 		Cmd  *exec.Cmd
 		Name string
 		Wait bool
-		Then func(err error) Effects // if nil, an error is shown
+		Then func() Effects // after its end, and after an error is shown; may be nil
 	}
 	// Download saves enclosures of an entry below a directory, "" for the remembered one.
 	Download struct {

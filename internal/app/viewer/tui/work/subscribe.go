@@ -241,11 +241,7 @@ func saying(done string) func([]string) part.Effects {
 // EditFeeds opens the list of subscriptions in the user's editor, on the terminal.
 func (w *Work) EditFeeds(part.Given) part.Effects {
 	cmd := exec.Command(w.Env.Fetcher, "--dir", w.Env.Dir, "edit")
-	return part.Effects{part.Exec{Cmd: cmd, Name: "lektor-fetch edit", Wait: true, Then: func(err error) part.Effects {
-		e := part.Effects{part.Rescan{Feeds: map[string]bool{"": true}}}
-		if err != nil {
-			e = append(e, w.Say("lektor-fetch edit: %v", err)...)
-		}
-		return e
+	return part.Effects{part.Exec{Cmd: cmd, Name: "lektor-fetch edit", Wait: true, Then: func() part.Effects {
+		return part.Effects{part.Rescan{Feeds: map[string]bool{"": true}}}
 	}}}
 }
