@@ -223,12 +223,7 @@ func (b *browser) toggleZoom(part.Given) part.Effects {
 }
 
 // bottom moves to the last line, or with a count to the line of that number.
-func (b *browser) bottom(g part.Given) part.Effects {
-	if g.Count > 0 {
-		return b.to(g.Count - 1)
-	}
-	return b.to(1 << 30)
-}
+func (b *browser) bottom(g part.Given) part.Effects { return b.toLine(cmp.Or(g.Count, 1<<30)) }
 
 // fold closes or opens the folder of the cursor, or the folder of the feed under it.
 func (b *browser) fold(part.Given) part.Effects {

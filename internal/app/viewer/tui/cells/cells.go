@@ -67,17 +67,7 @@ func plain(s string) string {
 }
 
 // Fit cuts or pads plain text to exactly width columns.
-func Fit(s string, width int) string {
-	// A character has at most maxMarks accents, so a prefix is enough; measuring all of a
-	// long text would be slow.
-	if limit := 16*width + 64; len(s) > limit {
-		for limit > 0 && !utf8.RuneStart(s[limit]) {
-			limit--
-		}
-		s = s[:limit]
-	}
-	return termsafe.Pad(s, width)
-}
+func Fit(s string, width int) string { return termsafe.Pad(s, width) }
 
 // Ends shortens plain text to at most width columns. It cuts out the middle, because errors
 // end with their reason.

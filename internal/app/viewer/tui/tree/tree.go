@@ -197,14 +197,6 @@ func (t *Tree) Unpaused(folder ID) (hashes []string) {
 	return hashes
 }
 
-// Folders returns the paths of all folders of feeds.
-func (t *Tree) Folders() (names []string) {
-	for _, f := range cmp.Or(t.Snapshot, &Snapshot{}).Feeds {
-		names = append(names, f.Folders...)
-	}
-	return names
-}
-
 // Menu returns a menu of the nodes of a kind, from which open calls list.
 func (t *Tree) Menu(title string, kind Kind, list func(of ID) part.Effects) part.Effects {
 	var found []Node
