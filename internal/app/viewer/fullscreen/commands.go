@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -251,19 +252,16 @@ func (l *disk) Fetcher(ctx context.Context, in string, args []string, line func(
 	var messages bytes.Buffer
 	cmd.Stderr = &messages
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	lines := bufio.NewReader(out)
-	for { // lines have no limit, since titles are from feeds
-		text, err := lines.ReadString('\n')
-		if err != nil && text == "" {
-			break
-		}
-		line(strings.TrimSuffix(text, "\n"))
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, math.MaxInt) // titles are from feeds
+	for lines.Scan() {
+		line(lines.Text())
 	}
 	err = cmd.Wait()
 	var all []string

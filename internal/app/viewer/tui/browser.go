@@ -80,7 +80,12 @@ func (m *model) fetchFolder(part.Given) part.Effects {
 	if of.Name == "" {
 		return m.Say("choose a folder first")
 	}
-	feeds := b.tree.Unpaused(of)
+	var feeds []string
+	for hash, f := range b.tree.Snapshot.Feeds {
+		if of.Holds(f) && !f.Paused {
+			feeds = append(feeds, hash)
+		}
+	}
 	if feeds == nil {
 		return m.Say("all feeds of the folder are paused")
 	}

@@ -182,14 +182,11 @@ func (l *commandLine) task(name string, argv func(context.Context) ([]string, er
 	return part.Task{Name: name, Finish: true, // it may change entries
 		Do: func(ctx context.Context, _ func(string)) (string, error) {
 			all, err := argv(ctx)
-			if err != nil {
-				return "", err
+			if err == nil {
+				lines, err = terminal.Output(ctx, all, width)
 			}
-			if lines, err = terminal.Output(ctx, all, width); err != nil && len(lines) > 0 {
+			if err != nil && len(lines) > 0 {
 				err = errors.New(lines[0])
-			}
-			if err != nil {
-				err = fmt.Errorf("%s: %w", name, err)
 			}
 			return "", err
 		},
@@ -199,7 +196,7 @@ func (l *commandLine) task(name string, argv func(context.Context) ([]string, er
 			}
 			switch {
 			case err != nil:
-				e = append(e, part.Say{Text: err.Error(), Bad: true})
+				e = l.Fail(fmt.Errorf("%s: %w", name, err))
 			case len(lines) == 1:
 				e = append(e, part.Say{Text: lines[0]})
 			case len(lines) == 0:

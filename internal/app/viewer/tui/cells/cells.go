@@ -46,7 +46,6 @@ func plain(s string) string {
 			r, marks, base = 'A'+r-0x1f1e6, 0, true
 		case r >= 0x1f3fb && r <= 0x1f3ff, // colours of skin
 			r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff, // parts of Korean syllables
-			r == 0x00ad, r == 0x3164, r == 0xffa0, r == 0x034f,
 			unicode.In(r, unicode.Cf, unicode.Me, unicode.Variation_Selector,
 				unicode.Other_Default_Ignorable_Code_Point):
 			continue

@@ -129,8 +129,8 @@ type ID struct {
 	In   string // the folder that a feed is shown in
 }
 
-// holds reports whether a node may hold entries of a feed.
-func (of ID) holds(f *Feed) bool {
+// Holds reports whether a node may hold entries of a feed.
+func (of ID) Holds(f *Feed) bool {
 	switch of.Kind {
 	case FeedNode:
 		return f.Hash == of.Name
@@ -222,7 +222,7 @@ func (s *Snapshot) arrange(settings *Settings) {
 func (s *Snapshot) Entries(of ID, only map[string]bool) []catalog.Entry {
 	var all []catalog.Entry
 	for hash, f := range s.Feeds {
-		if only != nil && !only[hash] || !of.holds(f) {
+		if only != nil && !only[hash] || !of.Holds(f) {
 			continue
 		}
 		for e := range f.names.All() {

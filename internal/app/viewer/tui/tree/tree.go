@@ -187,16 +187,6 @@ func (t *Tree) Name(of ID) string {
 	return ""
 }
 
-// Unpaused returns the hashes of the feeds of a folder that are not paused.
-func (t *Tree) Unpaused(folder ID) (hashes []string) {
-	for hash, feed := range t.Snapshot.Feeds {
-		if folder.holds(feed) && !feed.Paused {
-			hashes = append(hashes, hash)
-		}
-	}
-	return hashes
-}
-
 // Menu returns a menu of the nodes of a kind, from which open calls list.
 func (t *Tree) Menu(title string, kind Kind, list func(of ID) part.Effects) part.Effects {
 	var found []Node
