@@ -76,9 +76,19 @@ type known struct {
 	dirs  bool // it has a directory in new/ or cur/
 	seen  bool // it was read before
 	since int  // the turn in which it was found to be stale
-
-	stamps []stamp.Stamp // taken only if changes are not reported
+	parts [2]part
 }
+
+// part is a part of a feed that is read at once.
+type part struct {
+	stamps []stamp.Stamp // taken only if changes are not reported
+	stale  bool          // it may have changed since
+}
+
+const (
+	names = iota
+	about
+)
 
 // places are the directories of feeds.
 var places = [3]string{"new", "cur", "src"}
@@ -202,7 +212,7 @@ func (c *Catalog) find(ctx context.Context, at int, part Part) error {
 	if c.events.Polling() {
 		for hash := range part.First {
 			if k := c.known[hash]; k != nil {
-				c.touch(k)
+				c.touch(k, true, true)
 			} else {
 				list = true // it may have come
 			}
@@ -225,23 +235,23 @@ func (c *Catalog) find(ctx context.Context, at int, part Part) error {
 				_ = c.events.Add(c.dir.Join(dir))
 			}
 			for _, k := range c.known {
-				c.touch(k)
+				c.touch(k, true, true)
 			}
 			c.tops[i], list = now, true
 		}
 	}
 	if all {
 		feeds := slices.Collect(maps.Values(c.known))
-		needed := make([]bool, len(feeds))
+		needed := make([][2]bool, len(feeds))
 		if err := workers.ForEach(ctx, len(feeds), func(i int) {
-			needed[i] = !c.events.Polling() || c.begin(at, feeds[i]).Needed(feeds[i].stamps)
+			for p := range needed[i] {
+				needed[i][p] = !c.events.Polling() || c.begin(at, feeds[i], p).Needed(feeds[i].parts[p].stamps)
+			}
 		}); err != nil {
 			return err
 		}
 		for i, k := range feeds {
-			if needed[i] {
-				c.touch(k)
-			}
+			c.touch(k, needed[i][names], needed[i][about])
 		}
 	}
 	if list {
@@ -253,22 +263,25 @@ func (c *Catalog) find(ctx context.Context, at int, part Part) error {
 	return nil
 }
 
-// touch records that a feed may have changed.
-func (c *Catalog) touch(k *known) {
-	if !c.stale[k] {
+// touch records that parts of a feed may have changed.
+func (c *Catalog) touch(k *known, itsNames, itsAbout bool) {
+	k.parts[names].stale = k.parts[names].stale || itsNames
+	k.parts[about].stale = k.parts[about].stale || itsAbout
+	if (itsNames || itsAbout) && !c.stale[k] {
 		c.stale[k], k.since = true, c.turn
 	}
 }
 
 // touched records that a directory has changed. It reports whether it is one of a feed that is known.
 func (c *Catalog) touched(dir string) bool {
-	_, rest, _ := strings.Cut(strings.TrimPrefix(dir, c.dir.Path()+"/"), "/")
+	place, rest, _ := strings.Cut(strings.TrimPrefix(dir, c.dir.Path()+"/"), "/")
 	hash, _, _ := strings.Cut(rest, "/")
 	k := c.known[hash]
-	if k != nil {
-		c.touch(k)
+	if k == nil {
+		return false
 	}
-	return k != nil
+	c.touch(k, place != "src" || strings.HasPrefix(history.CompletePath(hash), rest), place == "src")
+	return true
 }
 
 // list lists the feeds in new/, cur/ and src/. Feeds that it did not know, or that came to one of them,
@@ -286,7 +299,7 @@ func (c *Catalog) list() error {
 				c.known[hash] = k
 			}
 			if !ok || !c.events.Watches(c.dir.Join(place, hash)) {
-				c.touch(k)
+				c.touch(k, true, true)
 			}
 		}
 	}
@@ -298,36 +311,39 @@ func (c *Catalog) blank(hash string) *Feed {
 	return &Feed{Hash: hash, number: c.numbers.Add(1) - 1, catalog: c}
 }
 
-// begin begins to read a feed. It looks at stamps only if changes are not reported.
-func (c *Catalog) begin(at int, k *known) *stamp.Reading {
+// begin begins to read a part of a feed. It looks at stamps only if changes are not reported.
+func (c *Catalog) begin(at int, k *known, part int) *stamp.Reading {
+	hash := k.feed.Hash
 	if !c.events.Polling() {
 		return c.rule.Begin(at, nil)
 	}
-	hash := k.feed.Hash
+	if part == names {
+		return c.rule.Begin(at, k.parts[part].stamps, "new/"+hash, "cur/"+hash, "src/"+history.CompletePath(hash))
+	}
 	files, _ := subscriptions.AboutPaths(hash)
-	return c.rule.Begin(at, k.stamps, append(files, "new/"+hash, "cur/"+hash, "src/"+history.CompletePath(hash))...)
+	return c.rule.Begin(at, k.parts[part].stamps, files...)
 }
 
 // read reads the feeds that may have changed, or a part of them, and makes the next snapshot.
 func (c *Catalog) read(ctx context.Context, at int, part Part) error {
 	stale, err := c.inTurn(ctx, at, part)
-	failed, fresh := make([]error, len(stale)), make([]bool, len(stale))
+	failed, waits := make([]error, len(stale)), make([]bool, len(stale))
 	var entries, turn atomic.Int64
 	err = errors.Join(err, workers.ForEach(ctx, len(stale), func(int) {
 		i := turn.Add(1) - 1
 		k := stale[i]
 		if !part.First[k.feed.Hash] && part.Enough != nil && part.Enough(int(entries.Load())) {
+			waits[i] = true
 			return
 		}
 		failed[i] = c.readFeed(ctx, at, k)
-		fresh[i] = failed[i] == nil
 		entries.Add(int64(max(leastEntries, len(k.feed.names))))
 	}))
 	var changed []*Feed
 	missing := 0
 	for i, k := range stale {
-		if !fresh[i] {
-			if failed[i] == nil && !k.seen {
+		if k.parts[names].stale || k.parts[about].stale {
+			if waits[i] && !k.seen {
 				missing++
 			}
 			continue
@@ -386,7 +402,7 @@ func (c *Catalog) inTurn(ctx context.Context, at int, part Part) ([]*known, erro
 // manyGone is how many entries more than half of all that a feed had may be gone before it is numbered anew.
 const manyGone = 1024
 
-// readFeed reads a feed that may have changed.
+// readFeed reads the parts of a feed that may have changed.
 func (c *Catalog) readFeed(ctx context.Context, at int, k *known) error {
 	hash := k.feed.Hash
 	_, dirs := subscriptions.AboutPaths(hash)
@@ -395,23 +411,29 @@ func (c *Catalog) readFeed(ctx context.Context, at int, k *known) error {
 	}
 	inNew, inCur := c.events.Add(c.dir.Join("new", hash)), c.events.Add(c.dir.Join("cur", hash))
 	k.dirs = inNew == nil || inCur == nil
-	reading := c.begin(at, k)
-	refs, err := c.dir.List(ctx, lektordir.ListOptions{Feeds: []string{hash}})
-	if err = failure(err); err != nil {
-		return err
+	if part := &k.parts[names]; part.stale {
+		reading := c.begin(at, k, names)
+		refs, err := c.dir.List(ctx, lektordir.ListOptions{Feeds: []string{hash}})
+		if err = failure(err); err != nil {
+			return err
+		}
+		k.feed = k.feed.with(refs)
+		if k.feed.gone > len(k.feed.names)/2+manyGone {
+			blank := c.blank(hash)
+			blank.About = k.feed.About
+			k.feed = blank.with(refs)
+		}
+		part.stamps, part.stale = reading.End(), false
 	}
-	k.feed = k.feed.with(refs)
-	if k.feed.gone > len(k.feed.names)/2+manyGone {
-		blank := c.blank(hash)
-		blank.About = k.feed.About
-		k.feed = blank.with(refs)
+	if part := &k.parts[about]; part.stale {
+		reading := c.begin(at, k, about)
+		if a := subscriptions.ReadAbout(c.dir, hash); !reflect.DeepEqual(a, k.feed.About) {
+			changed := *k.feed
+			changed.About = a
+			k.feed = &changed
+		}
+		part.stamps, part.stale = reading.End(), false
 	}
-	if a := subscriptions.ReadAbout(c.dir, hash); !reflect.DeepEqual(a, k.feed.About) {
-		changed := *k.feed
-		changed.About = a
-		k.feed = &changed
-	}
-	k.stamps = reading.End()
 	return nil
 }
 
