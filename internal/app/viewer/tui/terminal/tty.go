@@ -51,8 +51,8 @@ func (t *Terminal) Size() tea.WindowSizeMsg {
 	return tea.WindowSizeMsg{Width: 80, Height: 24}
 }
 
-// HeedSignals starts a goroutine that ends the program when ctx ends, suspends it after SIGTSTP, and resizes it after
-// SIGWINCH. It has ended when leave returns. SIGTERM and SIGHUP, after the first of which ctx must end, do not kill the
+// HeedSignals starts goroutines that end the program when ctx ends, suspend it after SIGTSTP, and resize it after
+// SIGWINCH. They have ended when leave returns. SIGTERM and SIGHUP, after the first of which ctx must end, do not kill the
 // process from then on, and SIGINT does not before leave is called.
 func (t *Terminal) HeedSignals(ctx context.Context, p *tea.Program) (leave func()) {
 	ctx, t.lost = context.WithCancel(ctx)
@@ -68,23 +68,26 @@ func (t *Terminal) HeedSignals(ctx context.Context, p *tea.Program) (leave func(
 	left := make(chan struct{})
 	var heeding sync.WaitGroup
 	heeding.Go(func() {
-		for ending := t.ending; ; {
-			// Send blocks while a command has the terminal.
+		for {
 			select {
 			case <-left:
 				return
-			case <-ending:
-				ending = nil
-				// Kill would restore the terminal while other goroutines still use it.
-				go p.Send(tea.QuitMsg{})
 			case s := <-signals:
-				switch s {
+				switch s { // Send blocks while a command has the terminal
 				case syscall.SIGTSTP:
-					go p.Send(Suspend{})
+					p.Send(Suspend{})
 				case syscall.SIGWINCH:
-					go p.Send(t.Size())
+					p.Send(t.Size())
 				}
 			}
+		}
+	})
+	heeding.Go(func() {
+		select {
+		case <-left:
+		case <-t.ending:
+			// Kill would restore the terminal while other goroutines still use it.
+			go p.Send(tea.QuitMsg{})
 		}
 	})
 	return func() { close(left); heeding.Wait(); signal.Stop(interrupts) }
