@@ -61,8 +61,8 @@ type Catalog struct {
 
 	mu      sync.Mutex
 	last    *Snapshot
-	began   time.Time // when the call that made last began to look
-	tops    [3]identity
+	began   time.Time         // when the call that made last began to look
+	tops    [3]os.FileInfo    // of the places
 	known   map[string]*known // by hash
 	stale   map[*known]bool   // those that may differ from last
 	unsure  bool              // changes were taken that are not in stale
@@ -89,9 +89,6 @@ const (
 	names = iota
 	about
 )
-
-// identity is the device and inode of new/, cur/ or src/.
-type identity struct{ dev, ino uint64 }
 
 // places are the directories of feeds.
 var places = [3]string{"new", "cur", "src"}
@@ -122,29 +119,16 @@ func (c *Catalog) look(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		for i := range places {
-			now, err := c.top(unix.AT_FDCWD, i)
+		for i, name := range places {
+			now, _ := os.Stat(c.dir.Join(name))
 			c.mu.Lock()
-			same := err == nil && now == c.tops[i]
+			same := os.SameFile(now, c.tops[i])
 			c.mu.Unlock()
 			if !same {
 				c.events.Rouse()
 			}
 		}
 	}
-}
-
-// top returns the identity of one of the places, by a path relative to the directory that is open as at.
-func (c *Catalog) top(at, place int) (identity, error) {
-	name := places[place]
-	if at == unix.AT_FDCWD {
-		name = c.dir.Join(name)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstatat(at, name, &st, 0); err != nil {
-		return identity{}, &os.PathError{Op: "stat", Path: c.dir.Join(places[place]), Err: err}
-	}
-	return identity{uint64(st.Dev), uint64(st.Ino)}, nil
 }
 
 // Close ends the catalogue. Snapshots stay valid.
@@ -238,11 +222,11 @@ func (c *Catalog) find(ctx context.Context, at int, part Part) error {
 		list = !c.touched(dir) || list
 	}
 	for i, name := range places {
-		now, err := c.top(at, i)
+		now, err := os.Stat(c.dir.Join(name))
 		if err != nil {
 			return err
 		}
-		if now != c.tops[i] {
+		if !os.SameFile(now, c.tops[i]) {
 			// It is another directory, perhaps by a mount or a symbolic link.
 			if err := cmp.Or(c.events.Add(c.dir.Path()), c.events.Add(c.dir.Join(name))); err != nil {
 				return err

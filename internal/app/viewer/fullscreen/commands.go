@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -177,32 +178,20 @@ func (l *disk) Remember(_ context.Context, name, value string) error {
 	return l.write(viewDir, screenFile, string(v.Text()))
 }
 
-func (l *disk) Open(ctx context.Context, ref lektordir.Ref, url string) (string, error) {
-	t := &outputBuffer{}
-	s := entrystore.New(l.dir, l.clock(), t.streams())
-	r := s.Record(ref)
-	var err error
-	if url == "" {
-		url, err = viewer.PageOf(r)
-	}
-	if err == nil {
-		// A new session keeps the browser off the reader's terminal. The keys run and run-wait can
-		// run a browser that needs it.
-		err = external.Browser.HandOver(ctx, s, r, url,
-			func(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
-	}
-	if err != nil {
-		return "", t.err(err)
-	}
-	return url, nil
-}
-
 func (l *disk) Command(_ context.Context, ref lektordir.Ref, of page.Program,
 	words []string) (argv, env []string, err error) {
 	s := l.store()
 	r := s.Record(ref)
 	var a *external.Argv
 	switch of {
+	case page.Browser:
+		url := words[0]
+		if url == "" {
+			url, err = viewer.PageOf(r)
+		}
+		if err == nil {
+			argv, err = external.Browser.For(s, r, url)
+		}
 	case page.URLPlayer:
 		argv, err = external.Player.For(s, r, words[0])
 	case page.FilePlayer:
@@ -263,19 +252,16 @@ func (l *disk) Fetcher(ctx context.Context, in string, args []string, line func(
 	var messages bytes.Buffer
 	cmd.Stderr = &messages
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	lines := bufio.NewReader(out)
-	for { // lines have no limit, since titles are from feeds
-		text, err := lines.ReadString('\n')
-		if err != nil && text == "" {
-			break
-		}
-		line(strings.TrimSuffix(text, "\n"))
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, math.MaxInt) // titles are from feeds
+	for lines.Scan() {
+		line(lines.Text())
 	}
 	err = cmd.Wait()
 	var all []string

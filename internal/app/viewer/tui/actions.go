@@ -12,6 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
+	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
@@ -375,15 +376,12 @@ const keyColumns = 12
 // beside returns lines of at most width columns with keys, and a text to the right of them. A word
 // may be wider.
 func beside(keys, text string, width int) (lines []string) {
-	line, empty := termsafe.Pad(keys, keyColumns), true
-	for word := range strings.FieldsSeq(text) {
-		if !empty && termsafe.Width(line)+1+termsafe.Width(word) > width {
-			lines = append(lines, line)
-			line = strings.Repeat(" ", keyColumns)
-		}
-		line, empty = line+" "+word, false
+	text = htmltext.Render([]byte(text), "", htmltext.Options{Width: width - keyColumns - 1})
+	for line := range strings.Lines(text) {
+		lines = append(lines, termsafe.Pad(keys, keyColumns)+" "+strings.TrimRight(line, "\n"))
+		keys = ""
 	}
-	return append(lines, line)
+	return lines
 }
 
 // helpText returns what a binding of an action does.
@@ -393,7 +391,7 @@ func (m *model) helpText(a action, b keys.Binding) string {
 	}
 	text := m.Tr(a.help)
 	if a.command != "" {
-		text += "  (" + a.command + ")"
+		text += " (" + a.command + ")"
 	}
 	return text
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/scene"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 )
 
 // appearance changes the look of the screen, and the layout.
@@ -15,6 +16,7 @@ type appearance struct {
 	*part.Env
 	o      *Options
 	layout *scene.Layout
+	queue  *work.Queue
 	read   func(ctx context.Context, typed string) (*cells.Look, error)
 	typed  string // lines that the user typed to change the look
 }
@@ -31,7 +33,8 @@ func (a *appearance) next(g part.Given, names []string, now string, use func(nam
 	if !slices.Contains(names, name) {
 		return a.Say("there is no %s %s; there are %s", g.Action, name, strings.Join(names, ", "))
 	}
-	return append(use(name), part.Remember{Name: g.Action, Value: name})
+	a.queue.Remember(g.Action, name)
+	return use(name)
 }
 
 // resize makes the pane with the focus larger by steps.
@@ -40,14 +43,14 @@ func (a *appearance) resize(steps int) part.Effects {
 	if !ok {
 		return a.Say("there is no room for that")
 	}
-	return part.Effects{part.Remember{Name: size, Value: a.o.Screen.Get(size)}}
+	a.queue.Remember(size, a.o.Screen.Get(size))
+	return nil
 }
 
 // nextLayout changes to the layout that the word of the action names, or to the next.
 func (a *appearance) nextLayout(g part.Given) part.Effects {
 	y := a.layout
 	return a.next(g, cells.Layouts, y.Arrangement(), func(name string) part.Effects {
-		y.Screen.Set(scene.LayoutSetting, name)
 		y.Zoom = false
 		if kinds, _ := y.Visible(); len(kinds) == 1 && y.Width < scene.OneColumn {
 			return a.Say("layout: %s; this screen has room for one pane", name)

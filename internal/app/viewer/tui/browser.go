@@ -80,7 +80,12 @@ func (m *model) fetchFolder(part.Given) part.Effects {
 	if of.Name == "" {
 		return m.Say("choose a folder first")
 	}
-	feeds := b.tree.Unpaused(of)
+	var feeds []string
+	for hash, f := range b.tree.Snapshot.Feeds {
+		if of.Holds(f) && !f.Paused {
+			feeds = append(feeds, hash)
+		}
+	}
 	if feeds == nil {
 		return m.Say("all feeds of the folder are paused")
 	}
@@ -223,12 +228,7 @@ func (b *browser) toggleZoom(part.Given) part.Effects {
 }
 
 // bottom moves to the last line, or with a count to the line of that number.
-func (b *browser) bottom(g part.Given) part.Effects {
-	if g.Count > 0 {
-		return b.to(g.Count - 1)
-	}
-	return b.to(1 << 30)
-}
+func (b *browser) bottom(g part.Given) part.Effects { return b.toLine(cmp.Or(g.Count, 1<<30)) }
 
 // fold closes or opens the folder of the cursor, or the folder of the feed under it.
 func (b *browser) fold(part.Given) part.Effects {
@@ -444,7 +444,7 @@ func (b *browser) click(p scene.PaneAt, row int) part.Effects {
 
 // shown chooses the first node when the first snapshot is shown, and lists the entries again after others.
 func (b *browser) shown(e tree.Shown) part.Effects {
-	b.page.Rename(b.tree.Ref(b.page.Ref))
+	b.page.Ref = b.tree.Ref(b.page.Ref)
 	if e.First {
 		return b.choose(tree.ID{Kind: tree.AllNode})
 	}

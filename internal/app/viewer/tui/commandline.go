@@ -45,8 +45,10 @@ func (l *commandLine) ask(part.Given) part.Effects {
 func (l *commandLine) folderLines(line string) (lines []string) {
 	at := strings.LastIndex(line, "|") + 1
 	at += len(line[at:]) - len(strings.TrimLeft(line[at:], " "))
-	for _, name := range l.browser.tree.Folders() {
-		lines = append(lines, line[:at]+work.JoinWords([]string{name}))
+	for _, f := range cmp.Or(l.browser.tree.Snapshot, &tree.Snapshot{}).Feeds {
+		for _, name := range f.Folders {
+			lines = append(lines, line[:at]+work.JoinWords([]string{name}))
+		}
 	}
 	return lines
 }
@@ -105,15 +107,15 @@ func (l *commandLine) steps(steps [][]string) (e part.Effects) {
 	return e
 }
 
-// command runs a command of lektor-view, and then does the rest. If it takes entries and words has none, it gets the
-// chosen one. The error is the refusal if there is no such command.
+// command runs a command of lektor-view, and then does the rest, unless it refuses the command. If it takes entries and
+// words has none, it gets the chosen one. The error is the refusal if there is no such command.
 func (l *commandLine) command(words []string, err error, rest func() part.Effects) part.Effects {
 	args, next, ok := l.o.Commands.Arguments(words)
 	if !ok {
 		if _, ok := actionOf(words[0]); !ok {
 			err = errors.New(l.unknown(words[0]))
 		}
-		return append(l.Fail(err), part.Then(rest))
+		return l.Fail(err)
 	}
 	words = slices.Clone(words)
 	if words[0] == "tui" && l.o.Plain {
@@ -122,23 +124,18 @@ func (l *commandLine) command(words []string, err error, rest func() part.Effect
 	if strings.HasPrefix(next, "ENTRY") {
 		args, words = append(args, len(words)), append(words, "{{.path}}")
 	}
-	needs, refused := anEntry, true
+	needs := anEntry
 	// Values of flags may be templates of their own, as with -o.
 	if args = slices.DeleteFunc(args, func(i int) bool { return !strings.Contains(words[i], "{{") }); len(args) == 0 {
 		needs = 0
 	}
-	e := l.with(needs, keys.Call{}, func(g part.Given) part.Effects {
-		refused = false
+	return l.with(needs, keys.Call{}, func(g part.Given) part.Effects {
 		before := l.browser.marks.Earlier()
 		return l.start(words, rest, func(ctx context.Context) ([]string, error) {
 			before()
 			return l.fill(ctx, g.Ref, words, args)
 		})
 	})
-	if refused {
-		e = append(e, part.Then(rest))
-	}
-	return e
 }
 
 // start runs a command, and then does the rest. Its output is shown as a menu, or on the terminal if the command needs
@@ -154,13 +151,7 @@ func (l *commandLine) start(words []string, rest func() part.Effects,
 		if err != nil {
 			return append(l.Fail(err), part.Then(rest))
 		}
-		return part.Effects{part.Exec{Cmd: terminal.Command(nil, all), Name: name, Wait: true,
-			Then: func(err error) (e part.Effects) {
-				if err != nil {
-					e = l.Fail(fmt.Errorf("%s: %w", name, err))
-				}
-				return append(e, rest()...)
-			}}}
+		return part.Effects{part.Exec{Cmd: terminal.Command(nil, all), Name: name, Wait: true, Then: rest}}
 	})
 }
 
@@ -191,14 +182,11 @@ func (l *commandLine) task(name string, argv func(context.Context) ([]string, er
 	return part.Task{Name: name, Finish: true, // it may change entries
 		Do: func(ctx context.Context, _ func(string)) (string, error) {
 			all, err := argv(ctx)
-			if err != nil {
-				return "", err
+			if err == nil {
+				lines, err = terminal.Output(ctx, all, width)
 			}
-			if lines, err = terminal.Output(ctx, all, width); err != nil && len(lines) > 0 {
+			if err != nil && len(lines) > 0 {
 				err = errors.New(lines[0])
-			}
-			if err != nil {
-				err = fmt.Errorf("%s: %w", name, err)
 			}
 			return "", err
 		},
@@ -208,7 +196,7 @@ func (l *commandLine) task(name string, argv func(context.Context) ([]string, er
 			}
 			switch {
 			case err != nil:
-				e = append(e, part.Say{Text: err.Error(), Bad: true})
+				e = l.Fail(fmt.Errorf("%s: %w", name, err))
 			case len(lines) == 1:
 				e = append(e, part.Say{Text: lines[0]})
 			case len(lines) == 0:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -114,15 +113,12 @@ func (d stuck) Mark(ctx context.Context, refs []lektordir.Ref, _, _ string, done
 
 // interrupting is a standard error that is answered by ^C.
 type interrupting struct {
-	text    bytes.Buffer
-	signals chan os.Signal
+	text bytes.Buffer
+	stop context.CancelCauseFunc
 }
 
 func (w *interrupting) Write(p []byte) (int, error) {
-	select {
-	case w.signals <- syscall.SIGINT:
-	default:
-	}
+	w.stop(cmdline.Stopped(syscall.SIGINT))
 	return w.text.Write(p)
 }
 
@@ -132,20 +128,15 @@ func TestInterruptedAfterTheEnd(t *testing.T) {
 	close(d.gate)
 	k := newDesk(t, d, 80, 24)
 	k.await("Title 02")
-	errs := &interrupting{signals: k.terminal.Signals}
+	ctx, stop := context.WithCancelCause(t.Context())
+	errs := &interrupting{stop: stop}
 	k.o.Report = cmdline.NewStreams("lektor-view", strings.NewReader(""), io.Discard, errs).Report
 	k.press("l")
 	k.until("the list", func() bool { return k.browser.list.Complete })
 	k.press("A", "y")
-	k.work.Drain(k.o.Report, k.terminal.Signals, func(s os.Signal) {
-		k.terminal.EndedBy.Store(s)
-		k.cancel()
-	})
+	k.work.Drain(ctx, k.o.Report, k.cancel)
 	if got := errs.text.String(); got != "lektor-view: marked 1 of 3; ^C ends without the rest\nlektor-view: marked 1 of 3\n" {
 		t.Errorf("reported %q", got)
-	}
-	if s, _ := k.terminal.EndedBy.Load().(syscall.Signal); s != syscall.SIGINT {
-		t.Errorf("ended by %v", s)
 	}
 }
 

@@ -20,9 +20,11 @@ type opener struct {
 	opened chan string
 }
 
-func (d opener) Open(_ context.Context, _ lektordir.Ref, url string) (string, error) {
-	d.opened <- url
-	return url, nil
+func (d opener) Command(ctx context.Context, ref lektordir.Ref, of page.Program, words []string) ([]string, []string, error) {
+	if of == page.Browser {
+		d.opened <- words[0]
+	}
+	return d.paged.Command(ctx, ref, of, words)
 }
 
 func newOpener(entry page.Entry) opener { return opener{newPaged(entry), make(chan string, 9)} }

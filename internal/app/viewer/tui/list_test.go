@@ -97,7 +97,11 @@ func TestListingWith(t *testing.T) {
 			return tree.NewSnapshot(names, nil)
 		}
 		s := read()
-		spec := list.Spec{Of: s.Nodes[random.IntN(len(s.Nodes))].ID, All: random.IntN(2) == 0, Order: tree.Order{By: tree.EntryOrders[random.IntN(len(tree.EntryOrders))], Down: random.IntN(2) == 0}}
+		nodes := []tree.ID{{Kind: tree.AllNode}, {Kind: tree.FlaggedNode}}
+		for _, hash := range slices.Sorted(maps.Keys(s.Feeds)) {
+			nodes = append(nodes, tree.ID{Kind: tree.FeedNode, Name: hash})
+		}
+		spec := list.Spec{Of: nodes[random.IntN(len(nodes))], All: random.IntN(2) == 0, Order: tree.Order{By: tree.EntryOrders[random.IntN(len(tree.EntryOrders))], Down: random.IntN(2) == 0}}
 		work := func(s *tree.Snapshot, old *list.SortedList) *list.Work {
 			return &list.Work{Spec: spec, Disk: d, Snapshot: s, ReadHere: keep, Old: old}
 		}

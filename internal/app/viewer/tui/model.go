@@ -62,9 +62,9 @@ func newModel(ctx context.Context, d Disk, o *Options) *model {
 // connect makes the parts, and passes to each what it knows of the others.
 func (m *model) connect(d Disk) {
 	o, b := m.o, &m.browser
-	m.work = work.New(&work.Env{Env: m.Env, Disk: d},
-		work.Options{Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name, Folders: m.line.folderLines,
-			Play: func(ref lektordir.Ref, path string) part.Effects { return b.page.Programs.Play(ref, path, true) }})
+	m.work = work.New(&work.Env{Env: m.Env, Disk: d, Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name,
+		Folders: m.line.folderLines,
+		Play:    func(ref lektordir.Ref, path string) part.Effects { return b.page.Programs.Play(ref, path, true) }})
 	b.Env, b.marks, b.advance = m.Env, &m.work.Queue, o.Advance
 	b.Layout = scene.Layout{Screen: o.Screen, TextMost: o.Width, Single: o.Plain, Reading: b.page.Open}
 	b.tree = tree.Tree{Env: m.Env, Disk: d, Marks: b.marks, Settings: tree.Settings{Values: o.Screen, Seed: o.Random(),
@@ -72,7 +72,7 @@ func (m *model) connect(d Disk) {
 		Closed: map[tree.ID]bool{},
 		Retry:  tree.Retry}
 	b.tree.Await = b.tree.AwaitChanges
-	b.list = list.List{Env: m.Env, Disk: d, Tree: &b.tree, Marks: b.marks, Titles: map[part.Key]*string{},
+	b.list = list.List{Env: m.Env, Disk: d, Tree: &b.tree, Marks: b.marks, Titles: map[part.Key]string{},
 		State: list.State{Spec: list.Spec{Order: tree.ByDate}, ReadHere: map[part.Key]bool{}},
 		Pane:  func() (int, bool) { return b.LinesOf(keys.ListPane), b.Focus != keys.FeedsPane }}
 	b.page = page.Page{Env: m.Env, Disk: d,
@@ -84,7 +84,7 @@ func (m *model) connect(d Disk) {
 		return b.Width * width, (b.Height - 1) * height
 	}}
 	m.prompt = prompt.Prompt{Env: m.Env, Size: func() (int, int) { return b.Width, b.Lines() }}
-	m.appearance = appearance{Env: m.Env, o: o, layout: &b.Layout, read: d.Look}
+	m.appearance = appearance{Env: m.Env, o: o, layout: &b.Layout, queue: b.marks, read: d.Look}
 	m.appearance.use(o.Look)
 	m.line = commandLine{Env: m.Env, o: o, browser: b, prompt: &m.prompt, with: m.with}
 	b.tree.Rescan(nil)
@@ -193,30 +193,14 @@ func (m *model) carryOut(e any) tea.Cmd {
 		if m.work.Flags(e).Trashes() {
 			b.list.Hide()
 		}
-	case part.Remember:
-		m.o.Screen.Set(e.Name, e.Value)
-		b.marks.Remember(e.Name, e.Value)
-	case part.SaveQuery:
-		b.marks.Save(e.Name, e.Query)
 	case part.Rescan:
 		b.tree.Rescan(e.Feeds)
-		b.page.Rename(e.Moved...)
 	case part.Task:
 		return m.apply(m.work.Task(e))
 	case part.Download:
-		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.Title(part.KeyOf(e.Ref)), e.URLs[0])))
+		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.Titles[part.KeyOf(e.Ref)], e.URLs[0])))
 	case part.Exec:
 		return m.run(e)
-	default:
-		return m.show(e)
-	}
-	return nil
-}
-
-// show carries out an effect that changes what is shown.
-func (m *model) show(e any) tea.Cmd {
-	b := &m.browser
-	switch e := e.(type) {
 	case part.Ask:
 		m.prompt.Ask(e)
 	case part.Confirm:
@@ -358,14 +342,14 @@ func (m *model) exec(c tea.ExecCommand, then func(err error) part.Effects) tea.C
 
 // run returns the command that runs a program on the terminal.
 func (m *model) run(e part.Exec) tea.Cmd {
-	return m.exec(&terminal.Child{Cmd: e.Cmd, Wait: e.Wait, Terminal: m.terminal}, func(err error) part.Effects {
-		switch {
-		case e.Then != nil:
-			return e.Then(err)
-		case err != nil:
-			return m.Fail(fmt.Errorf("%s: %w", e.Name, err))
+	return m.exec(&terminal.Child{Cmd: e.Cmd, Wait: e.Wait, Terminal: m.terminal}, func(err error) (f part.Effects) {
+		if err != nil {
+			f = m.Fail(fmt.Errorf("%s: %w", e.Name, err))
 		}
-		return nil
+		if e.Then != nil {
+			f = append(f, e.Then()...)
+		}
+		return f
 	})
 }
 

@@ -242,12 +242,11 @@ func (d *memory) Remember(_ context.Context, name, value string) error {
 	}
 	return nil
 }
-func (d *memory) Open(context.Context, lektordir.Ref, string) (string, error) { return "", nil }
 func (d *memory) Command(_ context.Context, _ lektordir.Ref, of page.Program, words []string) ([]string, []string, error) {
 	switch of {
 	case page.FilePlayer:
 		return nil, nil, errors.New("would play " + words[0])
-	case page.URLPlayer:
+	case page.URLPlayer, page.Browser:
 		return []string{"true"}, nil, nil
 	case page.Bookmarker:
 		return []string{"echo", "kept"}, nil, nil

@@ -67,7 +67,7 @@ func (m *model) scene() *scene.Scene {
 		s.List.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}
 	s.Page = scene.PageScene{Page: &b.page, Flags: scene.FlagLetters(b.marks.Now(b.page.Ref)),
-		Title: cmp.Or(b.list.Title(b.page.Key), "…")}
+		Title: cmp.Or(b.list.Titles[b.page.Key], "…")}
 	s.Last.Place = m.place(s)
 	return s
 }

@@ -76,9 +76,9 @@ type Disk interface {
 	Look(ctx context.Context, typed string) (*cells.Look, error)
 }
 
-// Run runs the reader until the user ends it, a signal comes, or ctx ends. It restores the
-// terminal, also after a panic or a signal. Then it makes the changes that the user requested and
-// that are not made yet, unless ^C ends that. After a signal it returns [cmdline.Stopped].
+// Run runs the reader until the user or ctx ends it; the first signal must end ctx with the cause
+// [cmdline.Stopped], which Run returns then. It restores the terminal, also after a panic or a signal. Then it makes
+// the changes that the user requested and that are not made yet, unless ^C ends that.
 func Run(ctx context.Context, d Disk, o *Options) error {
 	defer workers.Spare()()
 	// ^C ends ctx, but may be meant for a player that has the terminal. So the model uses inner,
@@ -97,35 +97,24 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(out), tea.WithEnvironment(os.Environ()),
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height),
 		tea.WithColorProfile(max(colorprofile.ANSI, colorprofile.Env(os.Environ()))))
-	leave := t.HeedSignals(ctx, inner, p)
-	defer t.IgnoreSignals()
+	leave := t.HeedSignals(ctx, p)
 	m.Send, m.program = p.Send, p
 	_, err := p.Run()
 	leave()
 	m.voice.End()
-	interrupt := func(s os.Signal) {
-		t.EndedBy.Store(s)
-		cancel()
-	}
-	if d := m.work.Drain(o.Report, t.Signals, interrupt); d != nil {
+	if d := m.work.Drain(ctx, o.Report, cancel); d != nil {
 		m.defect = d
 	}
 	cancel()
 	m.work.Tasks.Wait()
-	t.IgnoreSignals()
 	if m.defect != nil && o.Out != nil {
 		fmt.Fprintln(o.Out, m.defect)
 	}
-	switch s, ended := t.EndedBy.Load().(syscall.Signal); {
+	switch {
 	case m.defect != nil, errors.Is(err, tea.ErrProgramPanic):
 		return errors.New("the reader crashed because of a defect, see above; please report it")
-	case ended:
-		// The same signal ends ctx too, possibly a little later. Wait until ctx has ended.
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
-		return cmdline.Stopped(s)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.EIO):
 		return nil // the terminal is gone
 	case err != nil:

@@ -46,7 +46,6 @@ func plain(s string) string {
 			r, marks, base = 'A'+r-0x1f1e6, 0, true
 		case r >= 0x1f3fb && r <= 0x1f3ff, // colours of skin
 			r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff, // parts of Korean syllables
-			r == 0x00ad, r == 0x3164, r == 0xffa0, r == 0x034f,
 			unicode.In(r, unicode.Cf, unicode.Me, unicode.Variation_Selector,
 				unicode.Other_Default_Ignorable_Code_Point):
 			continue
@@ -67,17 +66,7 @@ func plain(s string) string {
 }
 
 // Fit cuts or pads plain text to exactly width columns.
-func Fit(s string, width int) string {
-	// A character has at most maxMarks accents, so a prefix is enough; measuring all of a
-	// long text would be slow.
-	if limit := 16*width + 64; len(s) > limit {
-		for limit > 0 && !utf8.RuneStart(s[limit]) {
-			limit--
-		}
-		s = s[:limit]
-	}
-	return termsafe.Pad(s, width)
-}
+func Fit(s string, width int) string { return termsafe.Pad(s, width) }
 
 // Ends shortens plain text to at most width columns. It cuts out the middle, because errors
 // end with their reason.

@@ -14,6 +14,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -41,10 +42,10 @@ type List struct {
 	State
 	Disk  Disk
 	Tree  *tree.Tree
-	Marks part.Pending                // changes that are not made; entries are shown as they will be after these
+	Marks *work.Queue                 // changes that are not made; entries are shown as they will be after these
 	Pane  func() (lines int, at bool) // the lines of the pane, and whether the focus is on the list, or on an entry
 
-	Titles   map[part.Key]*string // nil while the title is being read
+	Titles   map[part.Key]string // "" while the title is being read
 	Job      part.Job[part.List]
 	Took     time.Duration // how long it took to make the last list
 	learning bool          // the dates of entries are being read
@@ -154,7 +155,8 @@ func (l *List) Save(g part.Given) part.Effects {
 	case len(g.Words) == 0:
 		return g.Ask(part.Ask{Label: "save as: "})
 	}
-	return part.Effects{part.SaveQuery{Name: strings.TrimSpace(g.Words[0]), Query: l.Spec.text()}}
+	l.Marks.Save(strings.TrimSpace(g.Words[0]), l.Spec.text())
+	return nil
 }
 
 // ToggleAll switches between all entries and unread ones only.
@@ -177,9 +179,9 @@ func (l *List) Sort(o tree.Order) part.Effects {
 		o.Down = false
 		l.Tree.Settings.Seed = l.Tree.Settings.Random() // shuffled anew each time
 	}
-	set := l.Tree.Remember("sort", l.Spec.Of, o.String())
+	l.Tree.Remember("sort", l.Spec.Of, o.String())
 	l.Spec.Order = l.Tree.Settings.OrderOf(l.Spec.Of)
-	return part.Effects{set, part.Say{Text: tree.SortedBy(l.Printer, o)}, part.List{}}
+	return part.Effects{part.Say{Text: tree.SortedBy(l.Printer, o)}, part.List{}}
 }
 
 // Mark sets and clears flags of an entry, which stays in the list.
@@ -391,7 +393,7 @@ func (l *List) ReadTitles() tea.Cmd {
 	for i := max(0, l.Y-lines); i < min(len(l.Items), l.Y+2*lines); i++ {
 		k := l.Items[i].ID()
 		if _, ok := l.Titles[k]; !ok {
-			l.Titles[k] = nil
+			l.Titles[k] = ""
 			refs = append(refs, l.Items[i].Ref())
 		}
 	}
@@ -405,19 +407,11 @@ func (l *List) ReadTitles() tea.Cmd {
 				clear(l.Titles)
 			}
 			for i, r := range refs {
-				l.Titles[part.KeyOf(r)] = &titles[i]
+				l.Titles[part.KeyOf(r)] = cmp.Or(titles[i], " ")
 			}
 			return nil
 		})
 	}
-}
-
-// Title returns the title of an entry, "" if it is not read yet.
-func (l *List) Title(k part.Key) string {
-	if title := l.Titles[k]; title != nil {
-		return *title
-	}
-	return ""
 }
 
 // SortMenu shows a menu of the orders of entries.
@@ -427,31 +421,30 @@ func (l *List) SortMenu(reversed bool) part.Effects {
 
 // Scene is the second pane.
 type Scene struct {
-	Spec              Spec
-	Name              string
-	Err               string
-	Empty             string // the message if there are no entries
-	Complete, Partial bool
-	At, Top, Total    int
-	Count             int // of all entries, or of the unread ones before all are listed; 0 if it is unknown
-	Entries           []EntryScene
+	Spec           Spec
+	Name           string
+	Err            string
+	Empty          string // the message if there are no entries
+	Complete       bool
+	At, Top, Total int
+	Count          int // of all entries, or of the unread ones before all are listed; 0 if it is unknown
+	Entries        []EntryScene
 }
 
 // EntryScene is a line of the second pane.
 type EntryScene struct {
 	Ref         lektordir.Ref
-	Date, Title string
+	Date, Title string // the title is "" if it is not read yet
 	Feed        string // "" in the list of one feed
-	Known       bool   // the title is
 }
 
 // Scene returns the pane with the lines that a height has room for.
 func (l *List) Scene(height int, date func(time.Time) string) Scene {
 	s := Scene{Spec: l.Spec, Name: l.Tree.Name(l.Spec.Of), Complete: l.Complete, At: l.At, Total: len(l.Items)}
 	snapshot := cmp.Or(l.Tree.Snapshot, &tree.Snapshot{})
-	if s.Partial, s.Count = snapshot.Partial, s.Total; snapshot.Uncounted {
+	if s.Count = s.Total; snapshot.Uncounted {
 		s.Count = 0
-	} else if s.Partial {
+	} else if snapshot.Partial {
 		s.Count = snapshot.All.Unread
 	}
 	if l.err != nil {
@@ -468,11 +461,8 @@ func (l *List) Scene(height int, date func(time.Time) string) Scene {
 	l.Y = cells.Window(l.Y, l.At, len(l.Items), height)
 	s.Top = l.Y
 	for _, it := range l.Items[l.Y:min(len(l.Items), l.Y+height)] {
-		ref, title := l.Marks.Now(it.Ref()), l.Titles[it.ID()]
-		e := EntryScene{Ref: ref, Date: date(it.date.Time()), Title: "…", Known: title != nil}
-		if title != nil {
-			e.Title = *title
-		}
+		ref := l.Marks.Now(it.Ref())
+		e := EntryScene{Ref: ref, Date: date(it.date.Time()), Title: l.Titles[it.ID()]}
 		if f := snapshot.Feeds[ref.Feed]; f != nil && l.Spec.Of.Kind != tree.FeedNode {
 			e.Feed = f.Title
 		}

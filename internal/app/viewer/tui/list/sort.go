@@ -11,6 +11,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/lektordir"
@@ -179,7 +180,7 @@ func (w *Work) sorted(ctx context.Context, entries []catalog.Entry, provisional 
 }
 
 // overlay returns the rows of a list without entries that are being trashed.
-func overlay(q part.Pending, rows []*Item) []*Item {
+func overlay(q *work.Queue, rows []*Item) []*Item {
 	if !q.Trashing() {
 		return rows
 	}

@@ -79,15 +79,6 @@ func (p *Page) Close() {
 	*p = Page{Env: p.Env, Disk: p.Disk, Programs: p.Programs, Size: p.Size, job: p.job}
 }
 
-// Rename takes the new name of the open entry, whose flags may have changed.
-func (p *Page) Rename(refs ...lektordir.Ref) {
-	for _, r := range refs {
-		if part.KeyOf(r) == p.Key {
-			p.Ref = r
-		}
-	}
-}
-
 // Await lets an action wait until the entry is read.
 func (p *Page) Await(c keys.Call) { p.pending = c }
 

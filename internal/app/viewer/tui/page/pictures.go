@@ -35,7 +35,6 @@ type Pictures struct {
 
 	kitty, sixel bool
 	number       int // index of the picture in its entry, from 0
-	seq          int // number of the latest request
 }
 
 // Can reports whether the terminal shows pictures.
@@ -100,9 +99,8 @@ func (p *Pictures) Show(of *Page, g part.Given) part.Effects {
 	drop := p.drop()
 	url, ref := of.Entry.Pictures[number], of.Ref
 	caption := cells.Plain(p.Trf("picture %d of %d: %s", number+1, n, url))
-	p.On, p.number, p.Caption = true, number, caption+" …"
-	p.seq++
-	seq, kittyProtocol := p.seq, p.kitty
+	waiting, kittyProtocol := caption+" …", p.kitty
+	p.On, p.number, p.Caption = true, number, waiting
 	width, height := p.Pixels()
 	return part.Effects{part.Run(part.InOrder(drop, func() tea.Msg {
 		data, err := p.Disk.Picture(p.Ctx, ref, url)
@@ -112,7 +110,7 @@ func (p *Pictures) Show(of *Page, g part.Given) part.Effects {
 		}
 		return part.Then(func() part.Effects {
 			switch {
-			case seq != p.seq || !p.On:
+			case waiting != p.Caption || !p.On:
 				return nil
 			case err != nil:
 				return append(p.Fail(fmt.Errorf("%s: %w", url, err)), p.Drop()...)

@@ -21,9 +21,6 @@ import (
 
 // Commands finds the programs of the user. Its methods may take long.
 type Commands interface {
-	// Open opens a URL in the user's browser, and returns that URL. "" means the URL of the
-	// entry.
-	Open(ctx context.Context, ref lektordir.Ref, url string) (string, error)
 	// Command returns the arguments of a command for an entry, and environment variables that describe the entry.
 	// Templates in the words of OwnCommand are filled in.
 	Command(ctx context.Context, ref lektordir.Ref, of Program, words []string) (argv, env []string, err error)
@@ -37,6 +34,7 @@ type Program uint8
 // The programs.
 const (
 	OwnCommand Program = iota // the words
+	Browser                   // opens a URL; "" means that of the entry
 	URLPlayer                 // plays an enclosure, by its URL
 	FilePlayer                // plays a file, by its path
 	Bookmarker
@@ -58,13 +56,24 @@ func (p *Programs) Browse(g part.Given) part.Effects { return p.open(g.Ref, "") 
 
 // open opens a URL in the user's browser; "" means the URL of the entry.
 func (p *Programs) open(ref lektordir.Ref, url string) part.Effects {
-	// A browser that is started here keeps running when the reader ends.
-	ctx := context.WithoutCancel(p.Ctx)
 	return append(p.Say("opening %s", cmp.Or(cells.Plain(url), p.Tr("the page of the entry"))),
 		part.Background(func() part.Effects {
-			opened, err := p.Commands.Open(ctx, ref, url)
-			return p.Result(p.Trf("opened %s", opened), err)
+			err := p.browse(ref, url)
+			if url == "" {
+				text, _ := p.Disk.Content(p.Ctx, ref, "url")
+				url = string(text)
+			}
+			return p.Result(p.Trf("opened %s", url), err)
 		})...)
+}
+
+// browse runs the user's browser, which keeps running when the reader ends.
+func (p *Programs) browse(ref lektordir.Ref, url string) error {
+	argv, env, err := p.Commands.Command(p.Ctx, ref, Browser, []string{url})
+	if err == nil {
+		_, err = terminal.Background(env, argv)
+	}
+	return err
 }
 
 // BrowseAll opens entries in the user's browser, if the user confirms.
@@ -76,7 +85,7 @@ func (p *Programs) BrowseAll(refs []lektordir.Ref) part.Effects {
 				return "", ctx.Err()
 			}
 			progress(fmt.Sprintf("%d/%d", i+1, len(refs)))
-			if _, err := p.Commands.Open(context.WithoutCancel(ctx), ref, ""); err != nil {
+			if err := p.browse(ref, ""); err != nil {
 				errs = append(errs, err)
 			}
 		}

@@ -53,13 +53,8 @@ type (
 		Set, Unset string
 		Then       func(moved []lektordir.Ref) Effects
 	}
-	// Remember sets a setting of the screen: at once, and on the disk in the order of the keys.
-	Remember struct{ Name, Value string }
-	// Rescan reads feeds that have changed, by their hashes; "" stands for any. Moved has new names of their entries.
-	Rescan struct {
-		Feeds map[string]bool
-		Moved []lektordir.Ref
-	}
+	// Rescan reads feeds that have changed, by their hashes; "" stands for any.
+	Rescan struct{ Feeds map[string]bool }
 	// Do does an action.
 	Do struct{ keys.Call }
 	// Ask lets the user type a line.
@@ -96,7 +91,7 @@ type (
 		Cmd  *exec.Cmd
 		Name string
 		Wait bool
-		Then func(err error) Effects // if nil, an error is shown
+		Then func() Effects // after its end, and after an error is shown; may be nil
 	}
 	// Download saves enclosures of an entry below a directory, "" for the remembered one.
 	Download struct {
@@ -104,8 +99,6 @@ type (
 		URLs []string
 		Dir  string
 	}
-	// SaveQuery saves a query under a name.
-	SaveQuery struct{ Name, Query string }
 )
 
 // Lines are the lines of a menu, a list over the whole screen, for example the keys or the links of an entry.
@@ -189,24 +182,6 @@ type Key = catalog.ID
 
 // KeyOf returns the key of an entry.
 func KeyOf(r lektordir.Ref) Key { return catalog.IDOf(r) }
-
-// Pending is the changes that the user has requested, and the disk has not made. Entries are shown as they will be
-// after these.
-type Pending interface {
-	// Now returns the name of an entry after the changes.
-	Now(lektordir.Ref) lektordir.Ref
-	// Unread and Trashed report whether an entry is unread, or trashed, after the changes.
-	Unread(catalog.Entry) bool
-	Trashed(catalog.Entry) bool
-	// Trashing reports whether entries are being trashed.
-	Trashing() bool
-	// Touches reports whether an entry of a feed is changed, and Feeds returns the hashes of such feeds.
-	Touches(feed string) bool
-	Feeds() map[string]bool
-	// ScanBegins records that a scan began, and Listed drops the changes that a list from such a scan contains.
-	ScanBegins(id int)
-	Listed(scan int)
-}
 
 // Defect is the message of a command that panicked.
 type Defect struct{ *workers.Panic }

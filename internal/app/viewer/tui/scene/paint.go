@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,10 +23,8 @@ type painter struct {
 }
 
 // Paint returns all lines of the screen. name is that of the lektor-dir.
-func (s *Scene) Paint(look *cells.Look, name string) string { return (&painter{s, look, name}).all() }
-
-// all returns all lines of the screen.
-func (p *painter) all() string {
+func (s *Scene) Paint(look *cells.Look, name string) string {
+	p := &painter{s, look, name}
 	switch {
 	case p.Width < LeastWidth || p.Height < LeastHeight:
 		text := p.Trf("screen too small: %dx%d; at least %dx%d is needed", p.Width, p.Height, LeastWidth, LeastHeight)
@@ -91,20 +90,20 @@ func (p *painter) column(at PaneAt) (title string, body []string) {
 func (p *painter) feedLines(width int) (title string, body []string) {
 	f := &p.Feeds
 	title = " " + p.Tr("feeds")
-	if !f.Known {
+	if p.Snapshot == nil {
 		return title, []string{cells.Fit(" "+p.Tr("reading…"), width)}
 	}
 	for i, n := range f.Nodes {
 		body = append(body, p.node(n, f.Top+i == f.At, width))
 	}
-	if f.Unread > 0 {
-		title += "  " + p.Trf("%d unread", f.Unread)
+	if n := p.Snapshot.All.Unread; n > 0 {
+		title += "  " + p.Trf("%d unread", n)
 	}
 	return title, body
 }
 
 // node returns the line of a node.
-func (p *painter) node(n tree.NodeScene, here bool, width int) string {
+func (p *painter) node(n tree.Node, here bool, width int) string {
 	s := cells.PlainStyle
 	if n.Unread > 0 {
 		s = cells.UnreadText
@@ -134,7 +133,7 @@ func (p *painter) entryLines(width, height int) (title string, body []string) {
 	switch {
 	case l.Err != "":
 		return title, p.message(l.Err, cells.PlainStyle, width, height)
-	case l.Total == 0 && p.Feeds.Known && l.Complete:
+	case l.Total == 0 && p.Snapshot != nil && l.Complete:
 		return title, []string{cells.Fit(" "+l.Empty, width)}
 	}
 	for i, e := range l.Entries {
@@ -185,7 +184,7 @@ func (p *painter) entry(e list.EntryScene, here bool, width int) string {
 	if width >= withFeed && e.Feed != "" {
 		feed = cells.Fit(cells.Plain(termsafe.Brief(e.Feed)), max(8, min(width/5, 20))) + "  "
 	}
-	title := cells.Fit(e.Title, width-termsafe.Width(text)-termsafe.Width(feed))
+	title := cells.Fit(cmp.Or(e.Title, "…"), width-termsafe.Width(text)-termsafe.Width(feed))
 	if here {
 		return p.cursorLine(true, keys.ListPane, s, text+feed+title)
 	}

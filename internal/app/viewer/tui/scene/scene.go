@@ -86,11 +86,11 @@ func (s *Scene) NodeLine() (at cursorAt, known bool) {
 	if f.At >= f.Total {
 		return at, false
 	}
-	n := f.Cursor
+	n := f.Nodes[f.At-f.Top]
 	at = cursorAt{number: s.Trf("%d of %d", f.At+1, f.Total)}
-	at.line = cmp.Or(map[string]string{"+": s.Trf("closed folder %s", n.Label),
-		"-": s.Trf("folder %s", n.Label), "?": s.Trf("saved search %s", n.Label),
-		"=": s.Trf("paused feed %s", n.Label)}[n.Sign()], n.Label)
+	at.line = cmp.Or(map[string]string{"+": s.Trf("closed folder %s", n.Title),
+		"-": s.Trf("folder %s", n.Title), "?": s.Trf("saved search %s", n.Title),
+		"=": s.Trf("paused feed %s", n.Title)}[n.Sign()], n.Title)
 	at.line = Listed(at.line, n.Site, n.Err)
 	switch {
 	case n.Flagged > 0:
@@ -111,7 +111,7 @@ func (s *Scene) EntryLine(same bool) (at cursorAt, known bool) {
 		return cursorAt{line: l.Empty}, l.Complete
 	}
 	e := l.Entries[l.At-l.Top]
-	if !e.Known || !l.Complete && !same && !l.Partial {
+	if e.Title == "" || !l.Complete && !same && (s.Snapshot == nil || !s.Snapshot.Partial) {
 		return at, false
 	}
 	if at.number = fmt.Sprint(l.At + 1); l.Count > 0 {
@@ -125,6 +125,6 @@ func (s *Scene) EntryLine(same bool) (at cursorAt, known bool) {
 		flagged = s.Tr("flagged")
 	}
 	others := strings.NewReplacer("S", "", "F", "").Replace(e.Ref.Flags())
-	at.line = Listed(read, flagged, others, strings.TrimSpace(e.Date), e.Title, e.Feed)
+	at.line = Listed(read, flagged, others, strings.TrimSpace(e.Date), strings.TrimSpace(e.Title), e.Feed)
 	return at, true
 }

@@ -212,7 +212,7 @@ func (v *Voice) where(scene *Scene) bool {
 	known := false
 	var at cursorAt
 	switch {
-	case !scene.Feeds.Known:
+	case scene.Snapshot == nil:
 		return false
 	case pane == keys.FeedsPane:
 		at, known = scene.NodeLine()

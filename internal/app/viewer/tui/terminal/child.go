@@ -200,7 +200,7 @@ func (t *Terminal) await(command int) {
 	for {
 		switch group, err := unix.IoctlGetInt(int(t.out.Fd()), unix.TIOCGPGRP); {
 		case errors.Is(err, unix.EIO):
-			t.Signals <- syscall.SIGHUP // the terminal is gone, which the kernel reports to the foreground alone
+			t.lost() // the kernel reports it to the foreground alone
 			return
 		case err != nil || group == unix.Getpgrp():
 			return

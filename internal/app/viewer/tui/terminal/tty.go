@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	tea "charm.land/bubbletea/v2"
@@ -22,19 +21,12 @@ type Terminal struct {
 	out   *os.File
 	plain bool // write no escape sequences
 
-	Signals chan os.Signal // signals that end the reader
-	stops   chan os.Signal // SIGTSTP
-	resizes chan os.Signal // SIGWINCH
-	ending  chan struct{}  // closed when the reader has to end
-	EndedBy atomic.Value   // the signal that ended it
+	ending <-chan struct{} // closed when the reader has to end; nil before HeedSignals
+	lost   func()          // ends the reader, as the terminal is gone
 }
 
 func New(out *os.File, plain bool) *Terminal {
-	return &Terminal{
-		out: out, plain: plain, Signals: make(chan os.Signal, 16), stops: make(chan os.Signal, 1),
-		resizes: make(chan os.Signal, 1),
-		ending:  make(chan struct{}),
-	}
+	return &Terminal{out: out, plain: plain, lost: func() {}}
 }
 
 // winsize returns the size of the terminal; ok is false if it is unknown.
@@ -59,56 +51,44 @@ func (t *Terminal) Size() tea.WindowSizeMsg {
 	return tea.WindowSizeMsg{Width: 80, Height: 24}
 }
 
-// HeedSignals starts goroutines that end the program after SIGINT, SIGTERM and SIGHUP, suspend
-// it after SIGTSTP, and resize it after SIGWINCH. They have ended when leave returns, and later signals
-// are in t.signals.
-func (t *Terminal) HeedSignals(ctx, inner context.Context, p *tea.Program) (leave func()) {
-	inner, cancel := context.WithCancel(inner)
-	var both sync.WaitGroup
-	for s, c := range map[os.Signal]chan os.Signal{syscall.SIGINT: t.Signals, syscall.SIGTERM: t.Signals,
-		syscall.SIGHUP: t.Signals, syscall.SIGTSTP: t.stops, syscall.SIGWINCH: t.resizes} {
+// HeedSignals starts goroutines that end the program when ctx ends, suspend it after SIGTSTP, and resize it after
+// SIGWINCH. They have ended when leave returns. SIGTERM and SIGHUP, after the first of which ctx must end, do not kill the
+// process from then on, and SIGINT does not before leave is called.
+func (t *Terminal) HeedSignals(ctx context.Context, p *tea.Program) (leave func()) {
+	ctx, t.lost = context.WithCancel(ctx)
+	t.ending = ctx.Done()
+	signals := make(chan os.Signal, 16)
+	for _, s := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP, syscall.SIGTSTP, syscall.SIGWINCH} {
 		if !signal.Ignored(s) {
-			signal.Notify(c, s)
+			signal.Notify(signals, s)
 		}
 	}
-	// Send blocks while a command has the terminal, so awaitEnd needs its own goroutine.
-	both.Go(func() {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, syscall.SIGINT) // a second one must not kill the process before the terminal is restored
+	left := make(chan struct{})
+	var heeding sync.WaitGroup
+	heeding.Go(func() {
 		for {
 			select {
-			case <-t.stops:
-				p.Send(Suspend{})
-			case <-t.resizes:
-				p.Send(t.Size())
-			case <-inner.Done():
+			case <-left:
 				return
+			case s := <-signals:
+				switch s { // Send blocks while a command has the terminal
+				case syscall.SIGTSTP:
+					p.Send(Suspend{})
+				case syscall.SIGWINCH:
+					p.Send(t.Size())
+				}
 			}
 		}
 	})
-	both.Go(func() { t.awaitEnd(ctx, inner, p) })
-	return func() { cancel(); both.Wait() }
-}
-
-// awaitEnd ends the program after a signal, or when ctx ends.
-func (t *Terminal) awaitEnd(ctx, inner context.Context, p *tea.Program) {
-	s := os.Signal(syscall.SIGTERM) // for a context that ends without a signal
-	select {
-	case s = <-t.Signals:
-	case <-ctx.Done():
+	heeding.Go(func() {
 		select {
-		case s = <-t.Signals:
-		default:
+		case <-left:
+		case <-t.ending:
+			// Kill would restore the terminal while other goroutines still use it.
+			go p.Send(tea.QuitMsg{})
 		}
-	case <-inner.Done():
-		return
-	}
-	t.EndedBy.Store(s)
-	close(t.ending)
-	// Kill would restore the terminal while other goroutines still use it.
-	go p.Send(tea.QuitMsg{})
-}
-
-func (t *Terminal) IgnoreSignals() {
-	for _, c := range []chan os.Signal{t.Signals, t.stops, t.resizes} {
-		signal.Stop(c)
-	}
+	})
+	return func() { close(left); heeding.Wait(); signal.Stop(interrupts) }
 }

@@ -116,22 +116,10 @@ func (s *Settings) hidden(shown *Snapshot, cursor ID) func(n Node) bool {
 	}
 }
 
-// sortFeeds sorts the feeds of each folder of a snapshot in the order that the user has chosen.
-func (s *Settings) sortFeeds(of *Snapshot) {
-	nodes := of.Nodes
-	for from := 0; from < len(nodes); from++ {
-		to := from
-		for to < len(nodes) && nodes[to].Kind == FeedNode && nodes[to].In == nodes[from].In {
-			to++
-		}
-		if to > from {
-			o, _ := ParseOrder(s.of("feeds", parent(nodes[from].ID)), FeedOrders)
-			slices.SortFunc(nodes[from:to], func(x, y Node) int {
-				return compareFeeds(of.Feeds[x.Name], of.Feeds[y.Name], o)
-			})
-			from = to - 1
-		}
-	}
+// sortFeeds sorts the feeds of a folder in the order that the user has chosen.
+func (s *Settings) sortFeeds(nodes []Node, feeds map[string]*Feed) {
+	o, _ := ParseOrder(s.of("feeds", parent(nodes[0].ID)), FeedOrders)
+	slices.SortFunc(nodes, func(x, y Node) int { return compareFeeds(feeds[x.Name], feeds[y.Name], o) })
 }
 
 // compareFeeds compares two feeds: most unread entries, or latest delivery, first, and then by name.

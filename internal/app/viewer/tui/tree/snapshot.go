@@ -15,7 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// Snapshot is the lektor-dir at one time. It is immutable but for its counts, and the order of its nodes.
+// Snapshot is the lektor-dir at one time. It is immutable but for its counts and its nodes, which the pane makes.
 type Snapshot struct {
 	Scan  int               // id of the scan that made it
 	Names *catalog.Snapshot // the entries
@@ -88,7 +88,6 @@ func (s *Snapshot) count(counts map[string]entrystore.Tally) {
 	for hash, f := range s.Feeds {
 		f.Tally = counts[hash]
 	}
-	s.arrange()
 }
 
 // Kind is the kind of a line of the first pane.
@@ -105,8 +104,9 @@ const (
 // Node is a line of the first pane. It is comparable. Its id stays the same when counts change.
 type Node struct {
 	ID
-	Title   string
+	Title   string // in the pane, in the user's language
 	Paused  bool
+	Closed  bool   // set in the pane: a folder is closed
 	Site    string // shown after the title; distinguishes feeds with the same title
 	Depth   int
 	Unread  int
@@ -129,8 +129,8 @@ type ID struct {
 	In   string // the folder that a feed is shown in
 }
 
-// holds reports whether a node may hold entries of a feed.
-func (of ID) holds(f *Feed) bool {
+// Holds reports whether a node may hold entries of a feed.
+func (of ID) Holds(f *Feed) bool {
 	switch of.Kind {
 	case FeedNode:
 		return f.Hash == of.Name
@@ -151,7 +151,6 @@ func NewSnapshot(names *catalog.Snapshot, saved []entrystore.Saved) *Snapshot {
 		}
 	}
 	s.setSites()
-	s.arrange()
 	return s
 }
 
@@ -171,8 +170,8 @@ func (s *Snapshot) setSites() {
 }
 
 // arrange makes the nodes: all, flagged, saved queries, folders with their feeds, and feeds
-// without a folder. The feeds of a folder are in no order yet.
-func (s *Snapshot) arrange() {
+// without a folder.
+func (s *Snapshot) arrange(settings *Settings) {
 	folders, in := map[string]*Node{}, map[string][]Node{}
 	for _, f := range s.Feeds {
 		for path, name := range f.above {
@@ -191,6 +190,9 @@ func (s *Snapshot) arrange() {
 			}
 			in[path] = append(in[path], n)
 		}
+	}
+	for _, nodes := range in {
+		settings.sortFeeds(nodes, s.Feeds)
 	}
 	s.Nodes = []Node{
 		{ID: ID{Kind: AllNode}, Title: "All", Unread: s.All.Unread},
@@ -220,7 +222,7 @@ func (s *Snapshot) arrange() {
 func (s *Snapshot) Entries(of ID, only map[string]bool) []catalog.Entry {
 	var all []catalog.Entry
 	for hash, f := range s.Feeds {
-		if only != nil && !only[hash] || !of.holds(f) {
+		if only != nil && !only[hash] || !of.Holds(f) {
 			continue
 		}
 		for e := range f.names.All() {

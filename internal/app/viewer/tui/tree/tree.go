@@ -13,6 +13,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -36,7 +37,7 @@ type Disk interface {
 type Tree struct {
 	*part.Env
 	Disk     Disk
-	Marks    part.Pending // changes that are not made; entries count as they will be after these
+	Marks    *work.Queue // changes that are not made; entries count as they will be after these
 	Settings Settings
 	Snapshot *Snapshot     // nil until it is read
 	Closed   map[ID]bool   // closed folders
@@ -50,7 +51,7 @@ type Tree struct {
 
 // show shows a snapshot.
 func (t *Tree) show(s *Snapshot) {
-	t.Settings.sortFeeds(s)
+	s.arrange(&t.Settings)
 	t.Snapshot = s
 	t.arrange()
 }
@@ -66,7 +67,8 @@ func (t *Tree) arrange() {
 		}
 		hidden = -1
 		hide := hides(n)
-		if hide || t.Closed[n.ID] {
+		n.Title, n.Closed = n.label(t.Printer), t.Closed[n.ID]
+		if hide || n.Closed {
 			hidden = n.Depth
 		}
 		if !hide {
@@ -131,11 +133,11 @@ func (t *Tree) NextFeed(by int) (of ID, ok bool) {
 	if t.Snapshot == nil {
 		return of, false
 	}
-	nodes := t.Snapshot.Nodes
+	nodes, marked := t.Snapshot.Nodes, t.Marks.Feeds()
 	at := slices.IndexFunc(nodes, func(n Node) bool { return n.ID == t.of })
 	for i := 1; i < len(nodes); i++ {
 		n := nodes[cells.Wrap(at+i*by, len(nodes))]
-		if n.Kind == FeedNode && t.hasUnread(n.Name) {
+		if n.Kind == FeedNode && t.hasUnread(n.Name, marked) {
 			t.reveal(n.ID)
 			return n.ID, true
 		}
@@ -143,16 +145,16 @@ func (t *Tree) NextFeed(by int) (of ID, ok bool) {
 	return of, false
 }
 
-// hasUnread reports whether a feed will have unread entries after all pending changes. It
-// returns true if the entries are not counted yet.
-func (t *Tree) hasUnread(hash string) bool {
+// hasUnread reports whether a feed will have unread entries after all pending changes; marked holds the feeds of
+// these. It returns true if the entries are not counted yet.
+func (t *Tree) hasUnread(hash string, marked map[string]bool) bool {
 	f := t.Snapshot.Feeds[hash]
 	switch {
 	case f == nil:
 		return false
 	case t.Snapshot.Uncounted:
 		return true
-	case t.Snapshot.Partial || !t.Marks.Touches(hash):
+	case t.Snapshot.Partial || !marked[hash]:
 		return f.Unread > 0
 	}
 	for e := range f.names.All() {
@@ -185,24 +187,6 @@ func (t *Tree) Name(of ID) string {
 	return ""
 }
 
-// Unpaused returns the hashes of the feeds of a folder that are not paused.
-func (t *Tree) Unpaused(folder ID) (hashes []string) {
-	for hash, feed := range t.Snapshot.Feeds {
-		if folder.holds(feed) && !feed.Paused {
-			hashes = append(hashes, hash)
-		}
-	}
-	return hashes
-}
-
-// Folders returns the paths of all folders of feeds.
-func (t *Tree) Folders() (names []string) {
-	for _, f := range cmp.Or(t.Snapshot, &Snapshot{}).Feeds {
-		names = append(names, f.Folders...)
-	}
-	return names
-}
-
 // Menu returns a menu of the nodes of a kind, from which open calls list.
 func (t *Tree) Menu(title string, kind Kind, list func(of ID) part.Effects) part.Effects {
 	var found []Node
@@ -224,17 +208,15 @@ func (t *Tree) Menu(title string, kind Kind, list func(of ID) part.Effects) part
 }
 
 // Remember sets a setting of a node, and remembers it.
-func (t *Tree) Remember(setting string, of ID, value string) part.Remember {
-	set := part.Remember{Name: nodeSetting(setting, of), Value: value}
-	t.Settings.Set(set.Name, set.Value)
-	return set
+func (t *Tree) Remember(setting string, of ID, value string) {
+	t.Marks.Remember(nodeSetting(setting, of), value)
 }
 
 // Sort sorts the feeds of the folder of the cursor, and of the folders in it.
 func (t *Tree) Sort(o Order) part.Effects {
-	set := t.Remember("feeds", container(t.of), o.String())
+	t.Remember("feeds", container(t.of), o.String())
 	t.show(t.Snapshot)
-	return part.Effects{set, part.Say{Text: SortedBy(t.Printer, o)}}
+	return part.Effects{part.Say{Text: SortedBy(t.Printer, o)}}
 }
 
 // SortMenu shows a menu of the orders of feeds.
@@ -254,45 +236,26 @@ func (t *Tree) HideRead(part.Given) part.Effects {
 	if t.Settings.of("hide", in) == "yes" {
 		value, said = "no", t.Say("%s: what has nothing unread is shown", name)
 	}
-	said = append(said, t.Remember("hide", in, value))
+	t.Remember("hide", in, value)
 	t.arrange()
 	return said
 }
 
 // Scene is the first pane.
 type Scene struct {
-	Known          bool
-	At, Top, Total int // the cursor, the first line on the screen, and the number of lines
-	Nodes          []NodeScene
-	Cursor         NodeScene // that of the cursor, if total is not 0
-	Unread         int       // in all feeds
-}
-
-// NodeScene is a line of the first pane.
-type NodeScene struct {
-	Node
-	Label  string
-	Closed bool
+	At, Top, Total int    // the cursor, the first line on the screen, and the number of lines
+	Nodes          []Node // those on the screen
 }
 
 // Scene returns the pane with the lines that a height has room for.
 func (t *Tree) Scene(height int) Scene {
-	s := Scene{Known: t.Snapshot != nil, At: t.At, Total: len(t.Nodes),
-		Unread: cmp.Or(t.Snapshot, &Snapshot{}).All.Unread}
 	t.Y = cells.Window(t.Y, t.At, len(t.Nodes), height)
-	s.Top = t.Y
-	line := func(n Node) NodeScene { return NodeScene{n, n.label(t.Printer), t.Closed[n.ID]} }
-	for _, n := range t.Nodes[t.Y:min(len(t.Nodes), t.Y+height)] {
-		s.Nodes = append(s.Nodes, line(n))
-	}
-	if t.At < len(t.Nodes) {
-		s.Cursor = line(t.Nodes[max(0, t.At)])
-	}
-	return s
+	return Scene{At: t.At, Top: t.Y, Total: len(t.Nodes),
+		Nodes: slices.Clone(t.Nodes[t.Y:min(len(t.Nodes), t.Y+height)])}
 }
 
 // Sign returns the character before the label of the node.
-func (n NodeScene) Sign() string {
+func (n Node) Sign() string {
 	switch {
 	case n.Kind == FolderNode && n.Closed:
 		return "+"
@@ -306,8 +269,8 @@ func (n NodeScene) Sign() string {
 	return " "
 }
 
-// Text returns the label of the node with the number of its entries.
-func (n NodeScene) Text(width int) string {
+// Text returns the title of the node with the number of its entries.
+func (n Node) Text(width int) string {
 	count := ""
 	switch {
 	case n.Err != "":
@@ -318,7 +281,7 @@ func (n NodeScene) Text(width int) string {
 		count = fmt.Sprint(n.Unread)
 	}
 	free := width - len(count) - 1
-	title := cells.Plain(n.Label)
+	title := cells.Plain(n.Title)
 	if n.Site != "" && free > 8 {
 		site := cells.Plain(termsafe.Brief(n.Site))
 		most := min(termsafe.Width(site), free/2)

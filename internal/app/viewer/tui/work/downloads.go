@@ -73,14 +73,15 @@ func hostOf(text string) string {
 // Add adds enclosures of an entry with a title to the downloads. If there is no directory to save below, it asks for
 // it.
 func (ds *Downloads) Add(d part.Download, title string) part.Effects {
-	dir := cmp.Or(d.Dir, ds.o.Screen.Get(downloadsSetting))
+	dir := cmp.Or(d.Dir, ds.Env.Screen.Get(downloadsSetting))
 	if dir == "" {
 		return part.Effects{part.Ask{Label: ds.Tr("download to: "), Text: "~/Podcasts",
 			Then: func(dir string) part.Effects {
 				if d.Dir = strings.TrimSpace(dir); d.Dir == "" {
 					return nil
 				}
-				return append(part.Effects{part.Remember{Name: downloadsSetting, Value: d.Dir}}, ds.Add(d, title)...)
+				ds.Remember(downloadsSetting, d.Dir)
+				return ds.Add(d, title)
 			}}}
 	}
 	added := 0
@@ -203,7 +204,7 @@ func (ds *Downloads) choose(c keys.Call, at int) (e part.Effects, ok bool) {
 func (ds *Downloads) play(d *Download) part.Effects {
 	switch d.State {
 	case Saved:
-		return ds.o.Play(d.ref, d.path)
+		return ds.Env.Play(d.ref, d.path)
 	case Failed, Cancelled:
 		d.State = Waits
 		return ds.begin()

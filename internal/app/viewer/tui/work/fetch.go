@@ -35,7 +35,7 @@ const fetchTask = "fetching"
 
 // Start begins to fetch at times, if that was remembered.
 func (s *Fetching) Start() part.Effects {
-	minutes := s.o.Screen.Int(everySetting)
+	minutes := s.Env.Screen.Int(everySetting)
 	if minutes <= 0 || minutes > maxEvery {
 		return nil
 	}
@@ -45,11 +45,11 @@ func (s *Fetching) Start() part.Effects {
 
 // Feeds fetches feeds.
 func (s *Fetching) Feeds(hashes []string) part.Effects {
-	return s.begin(&fetch{args: []string{"-"}, in: strings.Join(hashes, "\n") + "\n"})
+	return s.begin(false, strings.Join(hashes, "\n")+"\n", "-")
 }
 
 // All fetches all feeds.
-func (s *Fetching) All(part.Given) part.Effects { return s.begin(&fetch{args: []string{"-a"}}) }
+func (s *Fetching) All(part.Given) part.Effects { return s.begin(false, "", "-a") }
 
 // Every sets the minutes between two fetches to the word of the action, or asks for them.
 func (s *Fetching) Every(g part.Given) part.Effects {
@@ -66,7 +66,8 @@ func (s *Fetching) Every(g part.Given) part.Effects {
 	if minutes == 0 {
 		e, value = s.Say("feeds are fetched when you press a key"), ""
 	}
-	return append(append(e, part.Remember{Name: everySetting, Value: value}), s.wind(s.every)...)
+	s.Remember(everySetting, value)
+	return append(e, s.wind(s.every)...)
 }
 
 // wind starts the timer of the next fetch, and makes others stale.
@@ -80,57 +81,42 @@ func (s *Fetching) wind(d time.Duration) part.Effects {
 		if timer != s.timer || len(s.Tasks.Of(fetchTask)) > 0 {
 			return nil // the end of that fetch winds the timer
 		}
-		return s.begin(&fetch{timed: true})
+		return s.begin(true, "")
 	})))}
 }
 
-// fetch is a run of lektor-fetch update.
-type fetch struct {
-	args  []string
-	in    string // hashes of feeds
-	timed bool   // begun by the timer
-
-	steps    int // number of lines of progress
-	summary  string
-	messages []string
-}
-
-// begin makes a fetch, unless one is running.
-func (s *Fetching) begin(f *fetch) part.Effects {
+// begin runs lektor-fetch update with arguments and its input, unless it is running. timed is set for the timer.
+func (s *Fetching) begin(timed bool, in string, args ...string) part.Effects {
 	if len(s.Tasks.Of(fetchTask)) > 0 {
 		return s.Say("a fetch is running already")
 	}
+	var lines, messages []string
 	return part.Effects{part.Task{Name: fetchTask,
-		Do: func(ctx context.Context, progress func(string)) (string, error) {
-			return "", f.run(ctx, s.Disk, progress)
+		Do: func(ctx context.Context, progress func(string)) (_ string, err error) {
+			args := append([]string{"update", "--progress"}, args...)
+			messages, err = s.Disk.Fetcher(ctx, in, args, func(line string) {
+				lines = append(lines, line)
+				switch words := strings.Split(line, "\t"); {
+				case words[0] == "done" || len(words) < 3:
+				case words[2] == "0":
+					progress(words[0] + " " + words[1])
+				default:
+					progress(words[1] + "/" + words[2])
+				}
+			})
+			return "", err
 		},
-		Then: func(err error) part.Effects { return s.ended(f, err) }}}
-}
-
-// run runs lektor-fetch.
-func (f *fetch) run(ctx context.Context, d Disk, progress func(string)) (err error) {
-	args := append([]string{"update", "--progress"}, f.args...)
-	f.messages, err = d.Fetcher(ctx, f.in, args, func(line string) {
-		what, rest, _ := strings.Cut(line, "\t")
-		done, total, _ := strings.Cut(rest, "\t")
-		switch {
-		case what == "done":
-			f.summary = rest
-			return
-		case total == "0":
-			progress(what + " " + done)
-		default:
-			progress(done + "/" + total)
-		}
-		f.steps++
-	})
-	return err
+		Then: func(err error) part.Effects {
+			summary := after("done", lines)
+			quiet := timed && len(lines) == len(summary) // nothing was due
+			return s.ended(quiet, strings.Join(summary, ""), messages, err)
+		}}}
 }
 
 // ended shows the result of a fetch, and winds the timer.
-func (s *Fetching) ended(f *fetch, err error) part.Effects {
+func (s *Fetching) ended(quiet bool, summary string, messages []string, err error) part.Effects {
 	var e part.Effects
-	for _, text := range slices.Backward(f.messages) {
+	for _, text := range slices.Backward(messages) {
 		e = append(e, part.Say{Text: cells.Plain(text)})
 	}
 	_, started := errors.AsType[*exec.ExitError](err)
@@ -139,13 +125,13 @@ func (s *Fetching) ended(f *fetch, err error) part.Effects {
 		s.timer++
 		return append(e, s.Fail(fmt.Errorf("%s: %w",
 			s.Tr("lektor-fetch does not start, and nothing is fetched until you press a key for it"), err))...)
-	case err != nil && len(f.messages) == 0:
+	case err != nil && len(messages) == 0:
 		e = append(e, s.Fail(fmt.Errorf("lektor-fetch: %w", err))...)
-	case len(f.messages) > 0:
-		text := strings.TrimPrefix(cells.Plain(f.summary)+"; "+cells.Plain(f.messages[0]), "; ")
+	case len(messages) > 0:
+		text := strings.TrimPrefix(cells.Plain(summary)+"; "+cells.Plain(messages[0]), "; ")
 		e = append(e, part.Say{Text: s.Trf("%s (%s: all messages)", text, s.KeyOf("messages")), Bad: err != nil})
-	case !f.timed || f.steps > 0:
-		e = append(e, part.Say{Text: cells.Plain(f.summary)})
+	case !quiet:
+		e = append(e, part.Say{Text: cells.Plain(summary)})
 	}
 	return append(e, s.wind(s.every)...)
 }

@@ -53,7 +53,7 @@ func (c *Change) effects(env *Env) part.Effects {
 		feeds[""] = true
 	}
 	if len(feeds) > 0 {
-		e = append(e, part.Rescan{Feeds: feeds, Moved: c.result.Moved})
+		e = append(e, part.Rescan{Feeds: feeds})
 	}
 	return e
 }
@@ -65,8 +65,8 @@ type Queue struct {
 	Env *Env
 
 	changes []*Change
-	last    *Change   // the one that was added last; nil before
-	fresh   []tea.Cmd // wait for the changes that were added since Begin
+	last    *Change // the one that was added last; nil before
+	awaited bool    // the message of the first change that is not made will come
 }
 
 // Add adds a change that is not about flags, and that do makes. If it does not fail, then is called, unless it is nil.
@@ -81,7 +81,7 @@ func (q *Queue) add(c *Change, do func() (Result, error)) {
 		c.result, err = do()
 		return err
 	}, func() part.Effects { return q.take(c) })
-	q.changes, q.fresh, q.last = append(q.changes, c), append(q.fresh, c.Await), c
+	q.changes, q.last = append(q.changes, c), c
 }
 
 // Flags adds a change that sets and clears flags of entries.
@@ -105,8 +105,9 @@ func (q *Queue) Save(name, query string) {
 		func([]lektordir.Ref) part.Effects { return q.Env.Say("saved as %s", name) })
 }
 
-// Remember adds the change that remembers a setting of the screen.
+// Remember sets a setting of the screen, and adds the change that remembers it.
 func (q *Queue) Remember(name, value string) {
+	q.Env.Screen.Set(name, value)
 	q.Add(func() (Result, error) { return Result{}, q.Env.Disk.Remember(q.Env.Ctx, name, value) }, nil)
 }
 
@@ -120,28 +121,22 @@ func (q *Queue) Earlier() func() {
 	}
 }
 
-// Begin returns the command that brings the ends of the changes that were added since the last call.
+// Begin returns the command that brings the end of the first change that is not made, nil if it is awaited already.
+// So the ends come in the order of the changes.
 func (q *Queue) Begin() tea.Cmd {
-	cmds := q.fresh
-	q.fresh = nil
-	return tea.Batch(cmds...)
+	i := slices.IndexFunc(q.changes, func(c *Change) bool { return !c.made })
+	if i < 0 || q.awaited {
+		return nil
+	}
+	q.awaited = true
+	return q.changes[i].Await
 }
 
-// take returns the effects of a change that ended, after those of the changes before it, whose messages may come later.
-func (q *Queue) take(last *Change) (e part.Effects) {
-	for i := 0; !last.made; {
-		c := q.changes[i]
-		if c.made {
-			i++
-			continue
-		}
-		c.made = true
-		q.drop(func(c *Change) bool { return c.made && c.total == 0 })
-		if _, ok := c.Await().(part.Then); ok { // else a defect ends the reader
-			e = append(e, c.effects(q.Env)...)
-		}
-	}
-	return e
+// take returns the effects of a change that ended.
+func (q *Queue) take(c *Change) part.Effects {
+	c.made, q.awaited = true, false
+	q.drop(func(c *Change) bool { return c.made && c.total == 0 })
+	return c.effects(q.Env)
 }
 
 // ScanBegins records that a scan began, which sees all changes that were made before.
@@ -198,11 +193,6 @@ func (q *Queue) Trashed(e catalog.Entry) bool {
 
 // Trashing reports whether entries are being trashed.
 func (q *Queue) Trashing() bool { return slices.ContainsFunc(q.changes, (*Change).Trashes) }
-
-// Touches reports whether the queue has a change of an entry of this feed.
-func (q *Queue) Touches(feed string) bool {
-	return slices.ContainsFunc(q.changes, func(c *Change) bool { return c.feeds[feed] })
-}
 
 // Feeds returns the hashes of the feeds of entries with changes in the queue.
 func (q *Queue) Feeds() map[string]bool {

@@ -15,7 +15,7 @@ import (
 // after it are made. What is left reports the failures.
 func TestOrder(t *testing.T) {
 	env := &Env{Env: &part.Env{Ctx: t.Context(), Printer: texts.New(func(string) string { return "" })}}
-	w := New(env, Options{})
+	w := New(env)
 	var made strings.Builder
 	hold := make(chan struct{})
 	for i, err := range []error{nil, errors.New("failed"), nil} {
@@ -28,12 +28,12 @@ func TestOrder(t *testing.T) {
 	var messages strings.Builder
 	report := cmdline.NewStreams("lektor-view", nil, io.Discard, &messages).Report
 	go close(hold)
-	if d := w.Drain(report, nil, nil); d != nil || made.String() != "abc" || messages.String() != "lektor-view: failed\n" {
+	if d := w.Drain(t.Context(), report, nil); d != nil || made.String() != "abc" || messages.String() != "lektor-view: failed\n" {
 		t.Errorf("made %q, defect %v, messages %q", &made, d, &messages)
 	}
 	w.Add(func() (Result, error) { panic("broken") }, nil)
 	w.Add(func() (Result, error) { return Result{Message: "after it"}, nil }, nil)
-	if d := w.Drain(report, nil, nil); d == nil || !strings.Contains(d.Error(), "broken") {
+	if d := w.Drain(t.Context(), report, nil); d == nil || !strings.Contains(d.Error(), "broken") {
 		t.Errorf("defect %v", d)
 	}
 	if w.last.Await(); w.last.result.Message != "after it" {

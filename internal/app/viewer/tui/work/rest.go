@@ -1,7 +1,8 @@
 package work
 
 import (
-	"os"
+	"cmp"
+	"context"
 	"syscall"
 	"time"
 
@@ -28,58 +29,47 @@ func (w *Work) left() (left []*run) {
 const reportEvery = time.Second
 
 // Drain waits for the end of what the user has requested, after the screen has gone. It reports progress if that takes
-// long, and failures. At the first ^C among signals it calls interrupt, which must end Ctx. It returns a defect that
-// ended work, else nil.
-func (w *Work) Drain(report *cmdline.Reporter, signals <-chan os.Signal, interrupt func(os.Signal)) *part.Defect {
-	left := w.left()
-	ended := make(chan *part.Defect, 1)
-	go func() {
-		var first *part.Defect
-		for _, run := range left {
-			if d, ok := run.Await().(*part.Defect); ok && first == nil {
-				first = d
-			}
-		}
-		ended <- first
-	}()
+// long, and failures. If ctx ends meanwhile by ^C, it calls interrupt, which must end Ctx of w. After a signal that
+// ended the screen, ^C kills the process. Drain returns a defect that ended work, else nil.
+func (w *Work) Drain(ctx context.Context, report *cmdline.Reporter, interrupt func()) (first *part.Defect) {
+	left, signal := w.left(), ctx.Done()
+	if ctx.Err() != nil {
+		signal = nil
+	}
 	ticker := time.NewTicker(reportEvery)
 	defer ticker.Stop()
 	var timeout <-chan time.Time
-	for {
+	for i := 0; i < len(left); {
 		select {
+		case <-left[i].ended:
+			if d, ok := left[i].msg.(*part.Defect); ok {
+				first = cmp.Or(first, d)
+			}
+			i++
 		case <-ticker.C:
-			report.Info("%s", w.progress(left))
-		case s := <-signals:
-			if s == syscall.SIGINT && timeout == nil {
-				interrupt(s)
+			report.Info("%s", w.progress(left, left[i]))
+		case <-signal:
+			signal = nil
+			if context.Cause(ctx) == cmdline.Stopped(syscall.SIGINT) { // others only end the screen
+				interrupt()
 				timeout = time.After(patience)
 			}
 		case <-timeout: // for example, a file system does not answer
-			return nil
-		case d := <-ended:
-			if d == nil {
-				w.reportEnd(left, report)
-			}
-			return d
+			return first
 		}
 	}
+	if first == nil {
+		w.reportEnd(left, report)
+	}
+	return first
 }
 
-// progress returns the message while something is being done.
-func (w *Work) progress(left []*run) string {
+// progress returns the message while now, of what is left, is being done.
+func (w *Work) progress(left []*run, now *run) string {
 	if done, total := marked(left); done < total {
 		return w.Trf("marked %d of %d; ^C ends without the rest", done, total)
 	}
-	for _, r := range left {
-		select {
-		case <-r.ended:
-		default:
-			if r.label != "" {
-				return w.Trf("%s; ^C ends without it", r.label)
-			}
-		}
-	}
-	return w.Trf("%s; ^C ends without it", w.Tr("changing a subscription"))
+	return w.Trf("%s; ^C ends without it", cmp.Or(now.label, w.Tr("changing a subscription")))
 }
 
 // marked returns how many entries are done, and how many there are.

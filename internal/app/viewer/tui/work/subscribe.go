@@ -79,7 +79,7 @@ func (w *Work) askFolders(url string) part.Effects {
 	if url = strings.TrimSpace(url); url == "" {
 		return nil
 	}
-	return part.Effects{part.Ask{Label: "folders, with | between them: ", Words: w.o.Folders,
+	return part.Effects{part.Ask{Label: "folders, with | between them: ", Words: w.Env.Folders,
 		Then: func(text string) part.Effects {
 			args := []string{"add", "--progress"}
 			for _, folder := range splitWords(text) {
@@ -197,7 +197,7 @@ func (f *feedMenu) show() part.Effects {
 		ask := part.Ask{Label: s.label, Text: f.text(s.key),
 			Then: func(text string) part.Effects { return f.set(s.key, text) }}
 		if s.key == "categories" {
-			ask.Words = f.o.Folders
+			ask.Words = f.Env.Folders
 		}
 		return part.Effects{ask}
 	})
@@ -240,12 +240,8 @@ func saying(done string) func([]string) part.Effects {
 
 // EditFeeds opens the list of subscriptions in the user's editor, on the terminal.
 func (w *Work) EditFeeds(part.Given) part.Effects {
-	cmd := exec.Command(w.o.Fetcher, "--dir", w.o.Dir, "edit")
-	return part.Effects{part.Exec{Cmd: cmd, Name: "lektor-fetch edit", Wait: true, Then: func(err error) part.Effects {
-		e := part.Effects{part.Rescan{Feeds: map[string]bool{"": true}}}
-		if err != nil {
-			e = append(e, w.Say("lektor-fetch edit: %v", err)...)
-		}
-		return e
+	cmd := exec.Command(w.Env.Fetcher, "--dir", w.Env.Dir, "edit")
+	return part.Effects{part.Exec{Cmd: cmd, Name: "lektor-fetch edit", Wait: true, Then: func() part.Effects {
+		return part.Effects{part.Rescan{Feeds: map[string]bool{"": true}}}
 	}}}
 }

@@ -59,13 +59,10 @@ func (ts *Tasks) look(t *Task) part.Effects {
 // take returns the effects of a task that ended.
 func (ts *Tasks) take(t *Task) part.Effects {
 	ts.list = slices.DeleteFunc(ts.list, func(other *Task) bool { return other == t })
-	switch {
-	case t.Then != nil:
+	if t.Then != nil {
 		return t.Then(t.err)
-	case t.err != nil:
-		return part.Effects{part.Say{Text: t.err.Error(), Bad: true}}
 	}
-	return part.Effects{part.Say{Text: t.done}}
+	return ts.Env.Result(t.done, t.err)
 }
 
 // patience is how long the reader waits for tasks at its end, after they were asked to end.

@@ -37,20 +37,6 @@ type Disk interface {
 type Env struct {
 	*part.Env
 	Disk Disk
-}
-
-// Work is all that is being done.
-type Work struct {
-	*Env
-	Queue
-	Tasks     Tasks
-	Downloads Downloads
-	Fetching  Fetching
-	o         Options
-}
-
-// Options are the options of [New].
-type Options struct {
 	// Screen has the settings of the screen, and Fetcher and Dir are the paths of lektor-fetch and of the lektor-dir.
 	Screen       *values.Values
 	Fetcher, Dir string
@@ -60,9 +46,18 @@ type Options struct {
 	Play func(ref lektordir.Ref, path string) part.Effects
 }
 
+// Work is all that is being done.
+type Work struct {
+	*Env
+	Queue
+	Tasks     Tasks
+	Downloads Downloads
+	Fetching  Fetching
+}
+
 // New returns work of which nothing has begun.
-func New(env *Env, o Options) *Work {
-	w := &Work{Env: env, Queue: Queue{Env: env}, Tasks: Tasks{Env: env}, o: o}
+func New(env *Env) *Work {
+	w := &Work{Env: env, Queue: Queue{Env: env}, Tasks: Tasks{Env: env}}
 	w.Downloads.Work, w.Fetching.Work = w, w
 	return w
 }
