@@ -10,8 +10,8 @@ import (
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 )
 
-// TestProposals: a similar word, a command of the other program, or a URL in the place of a command is answered with the
-// command that is meant, and that command exists.
+// TestProposals: a word of other readers, a command of the other program, a URL, or an entry in the
+// place of a command is answered with the command that is meant, and that command exists.
 func TestProposals(t *testing.T) {
 	bin := testdir.Bin(t)
 	run := func(args ...string) (status int, stderr string) {
@@ -24,12 +24,28 @@ func TestProposals(t *testing.T) {
 	}
 	want := map[string]string{
 		"lektor-fetch https://example.org/feed": "lektor-fetch add URL",
-		"lektor-fetch list":                     "ls",
-		"lektor-fetch remove":                   "rm",
+		"lektor-fetch example.org":              "lektor-fetch add URL",
+		"lektor-fetch Subs.opml":                "lektor-fetch import FILE",
+		"lektor-fetch subscribe":                "lektor-fetch add URL",
+		"lektor-fetch unsubscribe":              "lektor-fetch rm FEED",
+		"lektor-fetch read":                     "lektor-view show ENTRY, or lektor-view mark --set read ENTRY",
+		"lektor-fetch delete":                   "lektor-fetch rm FEED, or lektor-view rm ENTRY",
+		"lektor-fetch search":                   "lektor-view ls QUERY",
+		"lektor-fetch list":                     "lektor-fetch ls, or lektor-view ls",
+		"lektor-fetch fetch":                    "lektor-fetch update",
+		"lektor-fetch sync":                     "lektor-share sync",
 		"lektor-view https://example.org/feed":  "lektor-fetch add URL",
-		"lektor-view list":                      "ls",
-		"lektor-view remove":                    "rm",
+		"lektor-view 3":                         "lektor-view show ENTRY",
+		"lektor-view cur/f/1.2.h;2,S":           "lektor-view show ENTRY",
+		"lektor-view subscribe":                 "lektor-fetch add URL",
+		"lektor-view unsubscribe":               "lektor-fetch rm FEED",
+		"lektor-view read":                      "lektor-view show ENTRY, or lektor-view mark --set read ENTRY",
+		"lektor-view delete":                    "lektor-fetch rm FEED, or lektor-view rm ENTRY",
+		"lektor-view search":                    "lektor-view ls QUERY",
+		"lektor-view list":                      "lektor-fetch ls, or lektor-view ls",
+		"lektor-view fetch":                     "lektor-fetch update",
 		"lektor-view export":                    "lektor-fetch export",
+		"lektor-view star":                      "lektor-view mark --set F ENTRY",
 	}
 	// Commands of one program that the other does not have.
 	for _, pair := range [][2]string{{"lektor-fetch", "lektor-view"}, {"lektor-view", "lektor-fetch"}} {
@@ -42,7 +58,7 @@ func TestProposals(t *testing.T) {
 			}
 		}
 	}
-	if len(want) < 30 {
+	if len(want) < 50 {
 		t.Fatalf("%d words: completion lists no commands", len(want))
 	}
 	command := regexp.MustCompile(`lektor-\w+ \w+`)
