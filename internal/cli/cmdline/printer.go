@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"text/template"
+	"text/template/parse"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -348,15 +349,11 @@ func (p *Printer[R]) template(format string) error {
 			Hint:    "a template looks like '{{.title}}'; see Go's text/template",
 		}
 	}
-	// A run without values finds most unknown fields. It ignores other errors, which values may avoid.
-	nothing := make(map[string]any, len(p.columns))
-	for _, c := range p.columns {
-		nothing[c.Name] = nil
-	}
-	if err := t.Execute(io.Discard, nothing); err != nil {
-		if _, name, ok := strings.Cut(err.Error(), "map has no entry for key "); ok {
-			return p.noField("-o: there is no field " + name)
-		}
+	// A trial run does not execute every branch.
+	if name := unknownField(t.Root, func(name string) bool {
+		return slices.ContainsFunc(p.columns, func(c Column[R]) bool { return c.Name == name })
+	}, true); name != "" {
+		return p.noField(fmt.Sprintf("-o: there is no field %q", name))
 	}
 	// Read only the columns that the template may use. The test may find too many. A template that
 	// uses the whole record has the usual columns.
@@ -393,6 +390,49 @@ func (p *Printer[R]) noField(message string) error {
 		names = append(names, c.Name)
 	}
 	return &UsageError{Message: message, Hint: "fields are " + strings.Join(names, ", ")}
+}
+
+// unknownField returns the first unknown field of the record in a template, "" if there is none.
+// dot reports whether fields without a variable are those of the record.
+func unknownField(n parse.Node, known func(string) bool, dot bool) string {
+	name := ""
+	visit := func(dot bool, nodes ...parse.Node) string {
+		for _, n := range nodes {
+			if name == "" && n != nil && !reflect.ValueOf(n).IsNil() {
+				name = unknownField(n, known, dot)
+			}
+		}
+		return name
+	}
+	switch n := n.(type) {
+	case *parse.ListNode:
+		return visit(dot, n.Nodes...)
+	case *parse.ActionNode:
+		return visit(dot, n.Pipe)
+	case *parse.PipeNode:
+		for _, c := range n.Cmds {
+			visit(dot, c)
+		}
+	case *parse.CommandNode:
+		return visit(dot, n.Args...)
+	case *parse.IfNode:
+		return visit(dot, n.Pipe, n.List, n.ElseList)
+	case *parse.RangeNode:
+		visit(dot, n.Pipe, n.ElseList)
+		return visit(false, n.List)
+	case *parse.WithNode:
+		visit(dot, n.Pipe, n.ElseList)
+		return visit(false, n.List)
+	case *parse.FieldNode:
+		if dot && !known(n.Ident[0]) {
+			return n.Ident[0]
+		}
+	case *parse.VariableNode:
+		if n.Ident[0] == "$" && len(n.Ident) > 1 && !known(n.Ident[1]) {
+			return n.Ident[1]
+		}
+	}
+	return name
 }
 
 // templateFuncs are the functions of templates. The value is the last parameter, so that it can be

@@ -110,7 +110,7 @@ func TestPrinterMistakes(t *testing.T) {
 		}
 	}
 	for _, format := range []string{
-		"{{.titel}}", "{{if .title}}{{else}}{{.titel}}{{end}}", "{{with .title}}{{else}}{{.titel | pad 3}}{{end}}",
+		"{{.titel}}", "{{if .title}}{{else}}{{.titel}}{{end}}", "{{range .title}}{{$.titel}}{{end}}", "{{with .title}}{{else}}{{.titel | pad 3}}{{end}}",
 	} {
 		_, err := NewPrinter(&bytes.Buffer{}, PrinterOptions{Format: format}, recordColumns)
 		if !errors.As(err, new(*UsageError)) || !strings.Contains(hintOf(err), "title, published") || !strings.Contains(err.Error(), `"titel"`) {
