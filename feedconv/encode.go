@@ -154,7 +154,8 @@ func escaped(s string) string { return textEscapes.Replace(strings.Map(xmltext.W
 // would turn into spaces in an attribute.
 var (
 	textEscapes      = strings.NewReplacer("&", "&amp;", "<", "&lt;", "]]>", "]]&gt;", "\r", "")
-	attributeEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;", "\n", "&#10;", "\t", "&#9;", "\r", "")
+	attributeEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;", "\n", "&#10;", "\t", "&#9;",
+		"\r", "")
 )
 
 // newest returns the time of the feed: its own, or that of its newest entry.

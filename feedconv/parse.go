@@ -5,7 +5,7 @@ package feedconv
 //
 //	internal/text/charset       bytes → UTF-8
 //	internal/text/markup        text of XML and HTML: references, plain text, URLs
-//	internal/text/scan          XML → tokens
+//	internal/text/scan          XML → tokens; the URLs in HTML
 //	internal/{dates,vocab} dates; namespaces, and which elements have a field
 //	internal/rawjson       JSON → values
 //	internal/tidy          tokens → a clean, bounded tree, and its XML for gofeed

@@ -195,7 +195,7 @@ func (t *tidier) bind(attr string, ns vocab.NS) {
 // unwrap returns the text of XHTML without the <div> around it.
 func (x *construct) unwrap(s []byte) []byte {
 	tag := bytes.TrimSpace(s[:x.first])
-	inside, ends := bytes.CutSuffix(bytes.TrimSpace(s[x.first:]), []byte("</div>"))
+	inside, ends := bytes.CutSuffix(bytes.TrimRight(s[x.first:], markup.Spaces), []byte("</div>"))
 	if !ends || !bytes.HasPrefix(tag, []byte("<div ")) && !bytes.HasPrefix(tag, []byte("<div>")) {
 		return s
 	}

@@ -19,12 +19,14 @@ var eastern = []struct {
 	charset *charmap.Charmap
 	letters string
 }{
-	{charmap.Windows1250, "ąćęłńóśźż"}, {charmap.Windows1250, "áčďéěíňóřšťúůýž"}, {charmap.Windows1250, "áäčďéíĺľňóôŕšťúýž"},
-	{charmap.Windows1250, "áéíóöőúüű"}, {charmap.Windows1250, "ăâîşţ"}, {charmap.Windows1250, "čćđšž"},
-	{charmap.ISO8859_2, "ąćęłńóśźż"}, {charmap.ISO8859_2, "áčďéěíňóřšťúůýž"}, {charmap.ISO8859_2, "áäčďéíĺľňóôŕšťúýž"},
-	{charmap.ISO8859_2, "áéíóöőúüű"}, {charmap.ISO8859_2, "ăâîşţ"}, {charmap.ISO8859_2, "čćđšž"},
-	{charmap.Windows1254, "âçğıîöşüûi̇"},
-	{charmap.Windows1257, "ąčęėįšųūž"}, {charmap.Windows1257, "āčēģīķļņšūž"}, {charmap.Windows1257, "äõöüšž"},
+	{charmap.Windows1250, "ąćęłńóśźż"}, {charmap.Windows1250, "áčďéěíňóřšťúůýž"},
+	{charmap.Windows1250, "áäčďéíĺľňóôŕšťúýž"}, {charmap.Windows1250, "áéíóöőúüű"},
+	{charmap.Windows1250, "ăâîşţ"}, {charmap.Windows1250, "čćđšž"},
+	{charmap.ISO8859_2, "ąćęłńóśźż"}, {charmap.ISO8859_2, "áčďéěíňóřšťúůýž"},
+	{charmap.ISO8859_2, "áäčďéíĺľňóôŕšťúýž"}, {charmap.ISO8859_2, "áéíóöőúüű"},
+	{charmap.ISO8859_2, "ăâîşţ"}, {charmap.ISO8859_2, "čćđšž"},
+	{charmap.Windows1254, "âçğıîöşüûi̇"}, {charmap.Windows1257, "ąčęėįšųūž"},
+	{charmap.Windows1257, "āčēģīķļņšūž"}, {charmap.Windows1257, "äõöüšž"},
 }
 
 // western are the letters beyond ASCII of the languages of windows-1252: French, German, Spanish,

@@ -203,7 +203,8 @@ func (s *Scanner) attributes(name []byte, j int) (next int, self bool, kind Kind
 		if a, j, ok = s.attribute(j); !ok {
 			return len(src), false, None
 		}
-		if count++; count <= MaxAttrs && !slices.ContainsFunc(s.Attrs, func(b Attr) bool { return bytes.Equal(a.Key, b.Key) }) {
+		if count++; count <= MaxAttrs && !slices.ContainsFunc(s.Attrs,
+			func(b Attr) bool { return bytes.Equal(a.Key, b.Key) }) {
 			s.Attrs = append(s.Attrs, a)
 		}
 	}
