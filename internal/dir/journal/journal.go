@@ -441,38 +441,23 @@ func Truncate(path string, size int64) error {
 // compactFrom is the minimum number of lines of a journal that is worth compacting.
 const compactFrom = 512
 
-// WorthCompacting reports whether more than half of the lines have the identity and content of an
-// earlier line. It may miss some of the lines that [Compact] removes.
+// WorthCompacting reports whether more than half of the lines have the identity and content of another
+// line after it.
 func (j *Journal) WorthCompacting() bool {
 	n := len(j.ends)
 	if n < compactFrom {
 		return false
 	}
-	j.fill(&j.byIdentity, hashOfIdentity)
-	repeats := 0
-	for i := range n {
-		if j.repeats(i) {
-			repeats++
-		}
-	}
-	return repeats > n/2
-}
-
-// repeats reports whether line i has the identity and content of one of the last four lines before
-// it with the same hash. These are mostly versions of the same entry.
-func (j *Journal) repeats(i int) bool {
-	before := j.byIdentity.before
-	if before[i] == 0 {
+	// Mostly the identities differ, and the index of them is needed anyway.
+	if j.fill(&j.byIdentity, hashOfIdentity); len(j.byIdentity.last) >= n-n/2 {
 		return false
 	}
-	id, _, _, content, _ := fields(j.line(i))
-	for k, looked := before[i], 0; k > 0 && looked < 4; k, looked = before[k-1], looked+1 {
-		otherID, _, _, otherContent, _ := fields(j.line(int(k - 1)))
-		if bytes.Equal(id, otherID) && bytes.Equal(content, otherContent) {
-			return true
-		}
+	versions := map[uint64]bool{}
+	for i := range n {
+		id, _, _, content, _ := fields(j.line(i))
+		versions[hash(id, content)] = true
 	}
-	return false
+	return n-len(versions) > n/2
 }
 
 // live returns the records that compaction keeps, in order: the last record of every pair of
