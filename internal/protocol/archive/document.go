@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/xml"
 	"errors"
@@ -24,7 +25,6 @@ type Document struct {
 const (
 	atomNamespace    = "http://www.w3.org/2005/Atom"
 	historyNamespace = "http://purl.org/syndication/history/1.0"
-	termsNamespace   = "http://purl.org/dc/terms/"
 )
 
 // Read parses a document.
@@ -53,7 +53,7 @@ func Read(data []byte) (*Document, error) {
 			case depth == 0:
 				return nil, fmt.Errorf("%s is neither Atom nor RSS", t.Name.Local)
 			case depth == head && (t.Name.Local == "entry" || t.Name.Local == "item"):
-				e, err := readEntry(d)
+				e, err := readEntry(d, &t)
 				if err != nil {
 					return nil, err
 				}
@@ -89,43 +89,27 @@ func (doc *Document) head(t xml.StartElement) {
 	}
 }
 
-// readEntry parses an entry after its start tag, up to its end.
-func readEntry(d *xml.Decoder) (*Entry, error) {
-	e := &Entry{}
-	var published time.Time
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		start, ok := token.(xml.StartElement)
-		if !ok {
-			if _, end := token.(xml.EndElement); end {
-				break
-			}
-			continue
-		}
-		var text string
-		if err := d.DecodeElement(&text, &start); err != nil {
-			return nil, err
-		}
-		switch start.Name {
-		case xml.Name{Space: atomNamespace, Local: "id"}, xml.Name{Local: "guid"}:
-			e.ID = text
-		case xml.Name{Space: atomNamespace, Local: "updated"}, xml.Name{Space: termsNamespace, Local: "modified"}:
-			e.Updated, err = time.Parse(time.RFC3339, text)
-		case xml.Name{Local: "pubDate"}:
-			published, err = time.Parse(time.RFC1123, text)
-		}
-		if err != nil {
-			return nil, err
-		}
+// readEntry parses an entry with a start tag, up to its end.
+func readEntry(d *xml.Decoder, start *xml.StartElement) (*Entry, error) {
+	var x struct {
+		ID       string    `xml:"http://www.w3.org/2005/Atom id"`
+		Updated  time.Time `xml:"http://www.w3.org/2005/Atom updated"`
+		GUID     string    `xml:"guid"`
+		Modified time.Time `xml:"http://purl.org/dc/terms/ modified"`
+		PubDate  string    `xml:"pubDate"`
 	}
+	if err := d.DecodeElement(&x, start); err != nil {
+		return nil, err
+	}
+	e := &Entry{ID: cmp.Or(x.ID, x.GUID), Updated: cmp.Or(x.Updated, x.Modified)}
 	if e.ID == "" {
 		return nil, errors.New("an entry has no id")
 	}
-	if e.Updated.IsZero() {
-		e.Updated = published
+	if e.Updated.IsZero() && x.PubDate != "" {
+		var err error
+		if e.Updated, err = time.Parse(time.RFC1123, x.PubDate); err != nil {
+			return nil, err
+		}
 	}
 	e.Updated = e.Updated.UTC()
 	return e, nil
