@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/xml"
 	"errors"
@@ -25,6 +24,7 @@ type Document struct {
 const (
 	atomNamespace    = "http://www.w3.org/2005/Atom"
 	historyNamespace = "http://purl.org/syndication/history/1.0"
+	termsNamespace   = "http://purl.org/dc/terms/"
 )
 
 // Read parses a document.
@@ -91,25 +91,36 @@ func (doc *Document) head(t xml.StartElement) {
 
 // readEntry parses an entry with a start tag, up to its end.
 func readEntry(d *xml.Decoder, start *xml.StartElement) (*Entry, error) {
-	var x struct {
-		ID       string    `xml:"http://www.w3.org/2005/Atom id"`
-		Updated  time.Time `xml:"http://www.w3.org/2005/Atom updated"`
-		GUID     string    `xml:"guid"`
-		Modified time.Time `xml:"http://purl.org/dc/terms/ modified"`
-		PubDate  string    `xml:"pubDate"`
+	var element struct {
+		Children []struct {
+			XMLName xml.Name
+			Text    string `xml:",chardata"`
+		} `xml:",any"`
 	}
-	if err := d.DecodeElement(&x, start); err != nil {
+	if err := d.DecodeElement(&element, start); err != nil {
 		return nil, err
 	}
-	e := &Entry{ID: cmp.Or(x.ID, x.GUID), Updated: cmp.Or(x.Updated, x.Modified)}
+	e := &Entry{}
+	var published time.Time
+	for _, c := range element.Children {
+		var err error
+		switch c.XMLName {
+		case xml.Name{Space: atomNamespace, Local: "id"}, xml.Name{Local: "guid"}:
+			e.ID = c.Text
+		case xml.Name{Space: atomNamespace, Local: "updated"}, xml.Name{Space: termsNamespace, Local: "modified"}:
+			e.Updated, err = time.Parse(time.RFC3339, c.Text)
+		case xml.Name{Local: "pubDate"}:
+			published, err = time.Parse(time.RFC1123, c.Text)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	if e.ID == "" {
 		return nil, errors.New("an entry has no id")
 	}
-	if e.Updated.IsZero() && x.PubDate != "" {
-		var err error
-		if e.Updated, err = time.Parse(time.RFC1123, x.PubDate); err != nil {
-			return nil, err
-		}
+	if e.Updated.IsZero() {
+		e.Updated = published
 	}
 	e.Updated = e.Updated.UTC()
 	return e, nil
