@@ -48,7 +48,10 @@ func openCache(ctx context.Context, path string) (*cache, error) {
 	}
 	db.SetMaxOpenConns(1)
 	c := &cache{db: db}
-	if err = c.readItems(ctx); err != nil {
+	if err = c.readColumns(ctx); err == nil {
+		err = c.readItems(ctx)
+	}
+	if err != nil {
 		db.Close()
 		return nil, cmdline.Hint(fmt.Errorf("%s: cannot be read as newsboat's cache: %w", path, err),
 			"start newsboat and end it: it repairs its cache after a crash; if that does not help, sqlite3 may save what is whole: sqlite3 cache.db .recover | sqlite3 saved.db; then name that behind the path of urls")
@@ -66,23 +69,24 @@ func (c *cache) or(column, otherwise string) string {
 	return otherwise
 }
 
-// readItems reads identity, date and flags of the entries, without their content. Columns that later versions of
-// newsboat added may be missing.
-func (c *cache) readItems(ctx context.Context) error {
+// readColumns reads the names of the columns. Those that later versions of newsboat added may be missing.
+func (c *cache) readColumns(ctx context.Context) error {
 	rows, err := c.db.QueryContext(ctx, "SELECT * FROM rss_item LIMIT 0")
 	if err != nil {
 		return err
 	}
+	defer rows.Close()
 	names, err := rows.Columns()
-	rows.Close()
-	if err != nil {
-		return err
-	}
 	c.columns = map[string]bool{}
 	for _, name := range names {
 		c.columns[name] = true
 	}
-	rows, err = c.db.QueryContext(ctx,
+	return err
+}
+
+// readItems reads identity, date and flags of the entries, without their content.
+func (c *cache) readItems(ctx context.Context) error {
+	rows, err := c.db.QueryContext(ctx,
 		"SELECT id, guid, title, url, feedurl, CAST(pubDate AS INTEGER), CAST(unread AS INTEGER), "+c.or("flags",
 			"''")+", CAST("+c.or("deleted", "0")+" AS INTEGER) FROM rss_item ORDER BY id")
 	if err != nil {

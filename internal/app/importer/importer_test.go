@@ -326,7 +326,7 @@ func TestWhereNewsboatIs(t *testing.T) {
 	has(t, list(), "https://old.example/", ".newsboat/cache.db does not exist: entries that you read in newsboat will be unread")
 	put(".config/newsboat/urls", "https://new.example/\n")
 	put(".config/newsboat/config", "# c\ncache-file \"~/else where.db\"\nurls-source \"ttrss\"\nignore-article \"*\" \"title =~ \\\"x\\\"\"\nbind-key ^R reload\n")
-	has(t, list(), "https://new.example/", h+"/else where.db does not exist", "from ttrss", "rule title:/x/i -> trash", "1 line bind-key")
+	has(t, list(), "https://new.example/", h+"/else where.db does not exist", "from ttrss", "rule title:/x/i -> trash")
 	makeCache(t, filepath.Join(h, "else where.db"), "newsboat.sql")
 	if told := list(); strings.Contains(told, "does not exist") {
 		t.Error(told)

@@ -3,7 +3,9 @@ package fetch
 import (
 	"net/textproto"
 	"net/url"
+	"regexp"
 	"strings"
+	"sync"
 )
 
 // maxLinks is the maximum number of links read from one header.
@@ -24,17 +26,18 @@ func Links(h textproto.MIMEHeader, base string) []Link {
 		root = &url.URL{}
 	}
 	root.Fragment, root.RawFragment = "", ""
+	unescape := strings.NewReplacer(`\\`, `\`, `\`, "")
 	var out []Link
-	for _, s := range h.Values("Link") {
-		for len(out) < maxLinks {
-			_, after, ok := strings.Cut(s, "<")
-			target, after, closed := strings.Cut(after, ">")
-			if !ok || !closed {
-				break
+	for _, field := range h.Values("Link") {
+		for _, link := range linkPattern().FindAllStringSubmatch(field, max(maxLinks-len(out), 0)) {
+			params := map[string]string{}
+			for _, p := range paramPattern().FindAllStringSubmatch(link[2], -1) {
+				name := strings.ToLower(p[1])
+				if _, ok := params[name]; !ok {
+					params[name] = unescape.Replace(p[2]) + strings.TrimSpace(p[3])
+				}
 			}
-			var params map[string]string
-			params, s = linkParams(after)
-			u, err := root.Parse(strings.TrimSpace(target))
+			u, err := root.Parse(strings.TrimSpace(link[1]))
 			if err != nil || !aboutDocument(root, params) {
 				continue
 			}
@@ -46,6 +49,17 @@ func Links(h textproto.MIMEHeader, base string) []Link {
 	return out
 }
 
+// A link with its parameters, up to the comma after it; and a parameter with its value, in quotes or not. If a name is
+// repeated, its first value is used (section 3.3).
+var (
+	linkPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`<([^>]*)>((?:"(?:\\.|[^"\\])*"?|[^,"])*)`)
+	})
+	paramPattern = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`([^\s;="]+)\s*(?:=\s*(?:"((?:\\.|[^"\\])*)"?|([^;"]*)))?`)
+	})
+)
+
 // aboutDocument reports whether the context of a link is the document itself.
 func aboutDocument(root *url.URL, params map[string]string) bool {
 	anchor, ok := params["anchor"]
@@ -54,50 +68,4 @@ func aboutDocument(root *url.URL, params map[string]string) bool {
 	}
 	context, err := root.Parse(strings.TrimSpace(anchor))
 	return err == nil && context.String() == root.String()
-}
-
-// linkParams parses the parameters of one link, up to the comma after it. If a name is repeated,
-// its first value is used (section 3.3). Names are in lower case.
-func linkParams(s string) (params map[string]string, rest string) {
-	params = map[string]string{}
-	for {
-		s = strings.TrimLeft(s, " \t;")
-		if s == "" || s[0] == ',' {
-			return params, strings.TrimPrefix(s, ",")
-		}
-		i := strings.IndexAny(s, "=;,")
-		if i < 0 {
-			return params, ""
-		}
-		name := strings.ToLower(strings.TrimSpace(s[:i]))
-		if s[i] != '=' {
-			s = s[i:]
-			continue
-		}
-		var value string
-		value, s = linkValue(strings.TrimLeft(s[i+1:], " \t"))
-		if _, ok := params[name]; !ok {
-			params[name] = value
-		}
-	}
-}
-
-// linkValue parses the value of a parameter, a token or a quoted string.
-func linkValue(s string) (value, rest string) {
-	if !strings.HasPrefix(s, `"`) {
-		i := strings.IndexAny(s, ";,")
-		if i < 0 {
-			i = len(s)
-		}
-		return strings.TrimSpace(s[:i]), s[i:]
-	}
-	var b strings.Builder
-	i := 1
-	for ; i < len(s) && s[i] != '"'; i++ {
-		if s[i] == '\\' && i+1 < len(s) {
-			i++
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String(), s[min(i+1, len(s)):]
 }

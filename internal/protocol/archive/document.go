@@ -53,7 +53,7 @@ func Read(data []byte) (*Document, error) {
 			case depth == 0:
 				return nil, fmt.Errorf("%s is neither Atom nor RSS", t.Name.Local)
 			case depth == head && (t.Name.Local == "entry" || t.Name.Local == "item"):
-				e, err := readEntry(d)
+				e, err := readEntry(d, &t)
 				if err != nil {
 					return nil, err
 				}
@@ -89,33 +89,28 @@ func (doc *Document) head(t xml.StartElement) {
 	}
 }
 
-// readEntry parses an entry after its start tag, up to its end.
-func readEntry(d *xml.Decoder) (*Entry, error) {
+// readEntry parses an entry with a start tag, up to its end.
+func readEntry(d *xml.Decoder, start *xml.StartElement) (*Entry, error) {
+	var element struct {
+		Children []struct {
+			XMLName xml.Name
+			Text    string `xml:",chardata"`
+		} `xml:",any"`
+	}
+	if err := d.DecodeElement(&element, start); err != nil {
+		return nil, err
+	}
 	e := &Entry{}
 	var published time.Time
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		start, ok := token.(xml.StartElement)
-		if !ok {
-			if _, end := token.(xml.EndElement); end {
-				break
-			}
-			continue
-		}
-		var text string
-		if err := d.DecodeElement(&text, &start); err != nil {
-			return nil, err
-		}
-		switch start.Name {
+	for _, c := range element.Children {
+		var err error
+		switch c.XMLName {
 		case xml.Name{Space: atomNamespace, Local: "id"}, xml.Name{Local: "guid"}:
-			e.ID = text
+			e.ID = c.Text
 		case xml.Name{Space: atomNamespace, Local: "updated"}, xml.Name{Space: termsNamespace, Local: "modified"}:
-			e.Updated, err = time.Parse(time.RFC3339, text)
+			e.Updated, err = time.Parse(time.RFC3339, c.Text)
 		case xml.Name{Local: "pubDate"}:
-			published, err = time.Parse(time.RFC1123, text)
+			published, err = time.Parse(time.RFC1123, c.Text)
 		}
 		if err != nil {
 			return nil, err

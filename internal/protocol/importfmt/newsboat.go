@@ -3,12 +3,13 @@ package importfmt
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/lektordir/lektor/internal/protocol/opml"
 	"github.com/lektordir/lektor/internal/protocol/query"
-	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // Newsboat reads newsboat's file urls, a line for a feed: its URL, exec: with a command or filter:
@@ -70,44 +71,27 @@ func (l *Library) tagged(f Feed, tags []string) {
 // tagFolder returns the folder for a tag: "a/b" is the folder b in a.
 func tagFolder(tag string) string { return opml.JoinPath(strings.Split(oneLine(tag), "/")) }
 
+// newsboatToken matches a token in double quotes, of which the last may be missing, another token, or a comment.
+var newsboatToken = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)#.*|"((?:\\.|[^"\\])*)\\?"?|[^ \t\r\n"][^ \t\r\n]*`)
+})
+
 // tokens splits a line as newsboat does. Within double quotes a backslash escapes the next
 // character, and \n, \r and \t are control characters; outside quotes a backslash is a plain
 // character.
 func tokens(line string) (out []string) {
-	for {
-		line = strings.TrimLeft(line, " \t\r\n")
-		if line == "" || line[0] == '#' {
+	unescape := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\t`, "\t", `\`, "")
+	for _, m := range newsboatToken().FindAllStringSubmatch(line, -1) {
+		switch m[0][0] {
+		case '#':
 			return out
+		case '"':
+			out = append(out, unescape.Replace(m[1]))
+		default:
+			out = append(out, m[0])
 		}
-		if line[0] != '"' {
-			end := strings.IndexAny(line, " \t\r\n")
-			if end < 0 {
-				end = len(line)
-			}
-			out = append(out, line[:end])
-			line = line[end:]
-			continue
-		}
-		var b strings.Builder
-		i := 1
-		for ; i < len(line) && line[i] != '"'; i++ {
-			c := line[i]
-			if c == '\\' && i+1 < len(line) {
-				i++
-				switch c = line[i]; c {
-				case 'n':
-					c = '\n'
-				case 'r':
-					c = '\r'
-				case 't':
-					c = '\t'
-				}
-			}
-			b.WriteByte(c)
-		}
-		out = append(out, b.String())
-		line = line[min(i+1, len(line)):]
 	}
+	return out
 }
 
 // query adds a saved query, NAME:EXPRESSION. A name stands in quotes of its own if it
@@ -170,7 +154,6 @@ type Rule struct {
 // notes on settings that are not imported. It returns the file of newsboat's database, which may begin
 // with "~/", or "" for the usual place.
 func (l *Library) NewsboatConfig(config string) (cache string) {
-	keys := 0
 	for line := range strings.Lines(config) {
 		t := tokens(strings.TrimRight(line, "\r\n"))
 		if len(t) < 2 {
@@ -186,15 +169,9 @@ func (l *Library) NewsboatConfig(config string) (cache string) {
 			}
 		case "ignore-article":
 			l.Rules = append(l.Rules, ignored(oneLine(line), t[1:]))
-		case "bind-key", "bind", "macro":
-			keys++
 		case "include":
 			l.Notes = append(l.Notes, "include "+t[1]+": only the file config itself is read")
 		}
-	}
-	if keys > 0 {
-		l.Notes = append(l.Notes, humanize.Count(keys,
-			"line")+" bind-key or macro not imported: set keys in etc/view/keys, see lektor-view-tui(1)")
 	}
 	return cache
 }
