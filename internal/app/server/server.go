@@ -162,7 +162,7 @@ const (
 var routes = sync.OnceValue(func() map[string]route {
 	all := map[string]route{
 		// users paste it, and clients ask it for an icon
-		"":                                       {do: func(*request) error { return nil }, methods: reads, open: true, ok: true},
+		"":                                       {do: nothing, methods: reads, open: true, ok: true},
 		"check/compatibility":                    {do: (*request).compatible, methods: reads, open: true},
 		"accounts/ClientLogin":                   {do: (*request).login, methods: both, open: true},
 		greader.APIPath + "accounts/ClientLogin": {do: (*request).login, methods: both, open: true},
@@ -193,6 +193,9 @@ var routes = sync.OnceValue(func() map[string]route {
 	}
 	return all
 })
+
+// nothing is the route of a call that only answers.
+func nothing(*request) error { return nil }
 
 // always returns a route that answers each request with the same field.
 func always(field string, value any) func(*request) error {

@@ -486,7 +486,8 @@ func (c *request) disableTag() error {
 			err = e.refolder(hashes, nil, name)
 		case flag != "" && !folder:
 			gone = e.labelsOf(flag)
-			_, err = e.mark(slices.Collect(e.In(greader.Stream{Kind: greader.Label, Name: name}, 0, 0, true)), edit{clear: flag})
+			flagged := e.In(greader.Stream{Kind: greader.Label, Name: name}, 0, 0, true)
+			_, err = e.mark(slices.Collect(flagged), edit{clear: flag})
 		}
 		if err != nil {
 			return err
