@@ -10,6 +10,7 @@ import (
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fetchcmd"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
+	"github.com/lektordir/lektor/internal/http/httpserver"
 )
 
 func hubCommand() *cli.Command {
@@ -18,7 +19,7 @@ func hubCommand() *cli.Command {
 		Usage: "run a cloud of rssCloud and a hub of WebSub",
 		Description: `Example:
    lektor-cloudd hub --public-url https://hub.example`,
-		Flags: append(fetchcmd.ServerFlags(defaultListen), []cli.Flag{
+		Flags: append(serverFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "public-url", Usage: "others reach the hub at `URL`"},
 			&cli.StringFlag{Name: "state", Usage: "keep the state in `DIR`", DefaultText: "$XDG_STATE_HOME/lektor-hub"},
 			&cli.StringFlag{Name: "htpasswd",
@@ -55,6 +56,31 @@ func hubCommand() *cli.Command {
 	}
 }
 
+// serverFlags are the flags of servers that are exposed to strangers.
+func serverFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "listen", Value: defaultListen, Usage: "listen on `ADDRESS`, a host and port"},
+		&cli.StringFlag{Name: "cert", Usage: "use TLS with the certificate in `FILE`"},
+		&cli.StringFlag{Name: "key", Usage: "use TLS with the key in `FILE`"},
+		&cli.StringSliceFlag{Name: "trusted-proxy", Aliases: []string{"trust-proxy"},
+			Usage: "trust X-Forwarded-For from proxies in the network `PREFIX`; may be repeated"},
+		&cli.IntFlag{Name: "max-connections", Value: httpserver.DefaultMaxConns,
+			Usage: "keep at most `N` connections open"},
+	}
+}
+
+// serverOptions reads the flags of serverFlags, except --trusted-proxy.
+func serverOptions(f *cmdline.Flags) httpserver.Options {
+	o := httpserver.Options{
+		Address: f.String("listen"), Given: f.IsSet("listen"), Cert: f.String("cert"), Key: f.String("key"),
+		MaxConns: f.Number("max-connections", 1, 0),
+	}
+	if (o.Cert == "") != (o.Key == "") {
+		f.Fail(cmdline.Usagef("--cert and --key need each other"))
+	}
+	return o
+}
+
 func hubOptions(f *cmdline.Flags) hub.ServeOptions {
 	config := fetchcmd.Asking(f)
 	config.PerHost = f.Number("per-host", 4, 1000) // many subscribers share a host
@@ -65,7 +91,7 @@ func hubOptions(f *cmdline.Flags) hub.ServeOptions {
 			hub.MaxTimeout))
 	}
 	o := hub.ServeOptions{ExpireNow: f.Bool("expire-now"), Options: hub.Options{Now: time.Now,
-		Options: fetchcmd.Server(f), State: cmp.Or(f.String("state"), hub.DefaultState()),
+		Options: serverOptions(f), State: cmp.Or(f.String("state"), hub.DefaultState()),
 		Public: publicURL(f), TrustedProxies: fetchcmd.Prefixes(f, "trusted-proxy"), Feeds: config, Callbacks: config,
 		Allowed: f.StringSlice("feed"), Users: f.String("htpasswd"),
 		MaxURLs: f.Number("max-urls", 1, 0), PerCaller: f.Number("max-per-caller", 1, 0),

@@ -47,7 +47,7 @@ func listenCommand() *cli.Command {
 		Usage: "register with the services of all feeds, and leave a due marker for each that is updated",
 		Description: `Example:
    lektor-cloudd listen --public-url http://me.example:5337/`,
-		Flags: append(append(fetchcmd.ServerFlags(defaultListen), []cli.Flag{
+		Flags: append(append(serverFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "public-url", Usage: "services reach this machine at `URL`"},
 			&cli.DurationFlag{Name: "cooldown", Value: listener.DefaultCooldown,
 				Usage: "leave at most one marker for a feed within `TIME`"},
@@ -59,7 +59,7 @@ func listenCommand() *cli.Command {
 		}...), askFlags()...),
 		Action: cmdline.Run(listener.Listen, "", func(f *cmdline.Flags) listener.ListenOptions {
 			o := listener.ListenOptions{
-				Common: common(f), Options: fetchcmd.Server(f),
+				Common: common(f), Options: serverOptions(f),
 				Public: publicURL(f), TrustedProxies: fetchcmd.Prefixes(f, "trusted-proxy"),
 				Cooldown: f.Time("cooldown"), Verbose: f.Bool("verbose"), SelfTest: f.Bool("self-test"),
 			}

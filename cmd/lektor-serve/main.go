@@ -12,6 +12,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/server/page"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fetchcmd"
+	"github.com/lektordir/lektor/internal/http/httpserver"
 )
 
 func main() {
@@ -33,24 +34,35 @@ func newApp() *cli.App {
 		Description: `Example:
    lektor-serve passwd ann
    lektor-serve --listen 127.0.0.1:8091`,
-		Flags: append(fetchcmd.ServerFlags(server.DefaultListen), []cli.Flag{
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "listen", Value: server.DefaultListen, Usage: "listen on `ADDRESS`, a host and port"},
 			&cli.StringFlag{Name: "base-path", Value: "/", Usage: "serve the API below `PATH`"},
 			stateFlag(),
+			&cli.StringFlag{Name: "cert", Usage: "use TLS with the certificate in `FILE`"},
+			&cli.StringFlag{Name: "key", Usage: "use TLS with the key in `FILE`"},
 			&cli.BoolFlag{Name: "insecure", Usage: "serve other machines without TLS"},
+			&cli.StringSliceFlag{Name: "trusted-proxy",
+				Usage: "trust X-Forwarded-For from proxies in the network `PREFIX`; may be repeated"},
 			&cli.StringSliceFlag{Name: "allow",
 				Usage: "let clients subscribe to feeds in the private network `PREFIX`; may be repeated"},
 			&cli.StringFlag{Name: "categories", Value: "first",
 				Usage: "show clients the `WHICH` folders of a feed: first or all"},
+			&cli.IntFlag{Name: "max-connections", Value: httpserver.DefaultMaxConns,
+				Usage: "keep at most `N` connections open"},
 			&cli.BoolFlag{Name: "no-page", Usage: "serve the API alone, without the page for browsers"},
 			&cli.StringFlag{Name: "images", Value: "ask",
 				Usage: "let the page load images from elsewhere `WHEN`: never, ask (on a click) or always"},
 			&cli.BoolFlag{Name: "keep-unread", Usage: "do not mark an entry as read when the page shows it"},
 			&cli.BoolFlag{Name: "verbose", Usage: "report each request"},
-		}...),
+		},
 		Commands: []*cli.Command{passwdCommand(), tokensCommand()},
 		Action: cmdline.Run(server.Serve, "", func(f *cmdline.Flags) server.Options {
 			o := server.Options{
-				Options: fetchcmd.Server(f), State: f.String("state"), BasePath: f.String("base-path"),
+				Options: httpserver.Options{
+					Address: f.String("listen"), Given: f.IsSet("listen"), Cert: f.String("cert"), Key: f.String("key"),
+					MaxConns: f.Number("max-connections", 1, 0),
+				},
+				State: f.String("state"), BasePath: f.String("base-path"),
 				TrustedProxies: fetchcmd.Prefixes(f, "trusted-proxy"),
 				AllowPrivate:   fetchcmd.Prefixes(f, "allow"), Insecure: f.Bool("insecure"), Verbose: f.Bool("verbose"),
 				AllCategories: f.String("categories") == "all",
@@ -64,6 +76,9 @@ func newApp() *cli.App {
 			}
 			if !o.AllCategories && f.String("categories") != "first" {
 				f.Fail(cmdline.Usagef("--categories is first or all"))
+			}
+			if (o.Cert == "") != (o.Key == "") {
+				f.Fail(cmdline.Usagef("--cert and --key go together"))
 			}
 			return o
 		}),

@@ -16,7 +16,7 @@ import (
 
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
-	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/protocol/websub"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
@@ -251,8 +251,7 @@ func (h *Hub) try(ctx context.Context, s subscription, domain, foreign bool) err
 
 // checkFeed returns an error if a text is not the URL of a feed.
 func checkFeed(feedURL string) error {
-	u, err := feedurl.Parse(feedURL)
-	if err != nil || len(feedURL) > rsscloud.MaxURL || !feedurl.IsHTTP(feedURL) || u.User != nil {
+	if !websub.IsURL(feedURL) {
 		return rsscloud.Sayf("%q is not the URL of a feed.", oneField(feedURL))
 	}
 	return nil

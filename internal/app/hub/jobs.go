@@ -281,7 +281,8 @@ func (j *jobs) begin(now time.Time, most time.Duration, subscribed func(hash str
 		}
 		if len(keys) > 0 || f.fresh && !busy {
 			slices.Sort(keys)
-			f.running = &round{hash: hash, version: f.version, fresh: f.fresh, keys: keys, content: f.content, done: make(chan struct{})}
+			f.running = &round{hash: hash, version: f.version, fresh: f.fresh, keys: keys,
+				content: f.content, done: make(chan struct{})}
 			f.content, f.fresh = nil, false
 			w.rounds = append(w.rounds, f.running)
 		}

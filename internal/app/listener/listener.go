@@ -160,6 +160,7 @@ func (c *callbacks) detach(f *feed) {
 // cloud verifies the callback. A cloud makes one call for each feed: a challenge, or a test
 // call that looks like a notification.
 type asking struct {
+	back  rsscloud.Callback
 	urls  []string
 	calls map[string]*calls // by rsscloud.Key
 }

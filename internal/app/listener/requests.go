@@ -113,10 +113,6 @@ type exchange struct {
 	batch *batch
 	done  int
 	fails map[string]int // number of failures, by error text
-
-	// for registrations with a cloud:
-	back    rsscloud.Callback
-	current *asking
 }
 
 // ask makes the requests for a batch, and reports the results.
@@ -223,7 +219,7 @@ func (x *exchange) each(ctx context.Context) {
 // cloud registers feeds with a cloud: all by one request, or one by one if the cloud does
 // not accept that.
 func (x *exchange) cloud(ctx context.Context) {
-	x.current = &asking{calls: map[string]*calls{}}
+	a := &asking{calls: map[string]*calls{}}
 	var token string
 	var urls []string
 	for _, f := range x.batch.feeds {
@@ -233,38 +229,38 @@ func (x *exchange) cloud(ctx context.Context) {
 	}
 	x.mu.Lock()
 	one := x.single[x.batch.offer.hub]
-	x.current.urls = slices.Clone(urls)
+	a.urls = slices.Clone(urls)
 	for _, f := range x.batch.feeds {
-		x.current.urls = append(x.current.urls, f.alias)
+		a.urls = append(a.urls, f.alias)
 	}
 	if cb := x.callbacks.byToken[token]; cb != nil { // nil if all of them were removed meanwhile
-		cb.asking = x.current
-		defer x.asked(cb, x.current)
+		cb.asking = a
+		defer x.asked(cb, a)
 	}
 	x.mu.Unlock()
 	public := x.opts.Public
-	x.back = rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(),
+	a.back = rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(),
 		Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
-	x.back.Port, _ = strconv.Atoi(feedurl.Port(public))
+	a.back.Port, _ = strconv.Atoi(feedurl.Port(public))
 	rest := x.batch.feeds
 	if !one && len(urls) > 1 {
-		rest = x.registerTogether(ctx, urls)
+		rest = x.registerTogether(ctx, a, urls)
 	}
-	x.registerSingly(ctx, rest)
+	x.registerSingly(ctx, a, rest)
 }
 
-func (x *exchange) register(ctx context.Context, urls ...string) error {
-	return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, x.back, urls)
+func (x *exchange) register(ctx context.Context, a *asking, urls ...string) error {
+	return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, a.back, urls)
 }
 
 // registerTogether registers all feeds by one request. It returns those to register by single requests, none if
 // these would fail, too.
-func (x *exchange) registerTogether(ctx context.Context, urls []string) (rest []*feed) {
-	err := x.register(ctx, urls...)
+func (x *exchange) registerTogether(ctx context.Context, a *asking, urls []string) (rest []*feed) {
+	err := x.register(ctx, a, urls...)
 	fatal := err != nil && !isA[*fetch.RefusedError](err)
 	for _, f := range x.batch.feeds {
 		// Many clouds answer success although they took only one of the URLs.
-		if fatal || err == nil && x.heard(f) {
+		if fatal || err == nil && x.heard(a, f) {
 			_ = x.end(ctx, f, err, false)
 		} else {
 			rest = append(rest, f)
@@ -277,7 +273,7 @@ func (x *exchange) registerTogether(ctx context.Context, urls []string) (rest []
 }
 
 // registerSingly registers feeds, each by a request.
-func (x *exchange) registerSingly(ctx context.Context, feeds []*feed) {
+func (x *exchange) registerSingly(ctx context.Context, a *asking, feeds []*feed) {
 	var fatal error
 	missed := 0
 	for _, f := range feeds {
@@ -289,9 +285,9 @@ func (x *exchange) registerSingly(ctx context.Context, feeds []*feed) {
 			x.mu.Lock()
 			topic, alias := f.Topic, f.alias
 			x.mu.Unlock()
-			err = x.register(ctx, topic)
+			err = x.register(ctx, a, topic)
 			refused, isRefused := errors.AsType[*fetch.RefusedError](err)
-			if isRefused && alias != "" && x.register(ctx, alias) == nil {
+			if isRefused && alias != "" && x.register(ctx, a, alias) == nil {
 				err = nil
 			}
 			switch {
@@ -308,15 +304,15 @@ func (x *exchange) registerSingly(ctx context.Context, feeds []*feed) {
 				missed = -perBatch
 			}
 		}
-		_ = x.end(ctx, f, err, err == nil && !x.heard(f))
+		_ = x.end(ctx, f, err, err == nil && !x.heard(a, f))
 	}
 }
 
 // heard reports whether the cloud called for a feed during the registration.
-func (x *exchange) heard(f *feed) bool {
+func (x *exchange) heard(a *asking, f *feed) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.current.heard(f.keys)
+	return a.heard(f.keys)
 }
 
 // asked ends a registration. If a cloud sent a challenge for a feed and also a call that

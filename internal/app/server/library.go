@@ -98,6 +98,16 @@ func within(s *catalog.Snapshot, from, before greader.ID, oldest bool) func(yiel
 	}
 }
 
+// Items returns the entries with some ids that clients see.
+func (v *View) Items(ids []greader.ID) (list []Entry) {
+	for _, id := range ids {
+		if e, ok := v.Item(id); ok {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
 // Item returns the entry with an id, if clients see it.
 func (v *View) Item(id greader.ID) (Entry, bool) {
 	e, ok := v.Find(uint64(id))

@@ -87,13 +87,7 @@ func (c *request) items() error {
 	if len(ids) > c.most() {
 		return bad("more than %d ids", c.most())
 	}
-	var p page
-	for _, id := range ids {
-		if e, ok := v.Item(id); ok {
-			p.entries = append(p.entries, e)
-		}
-	}
-	return c.writeItems(v, greader.Stream{Kind: greader.State, Name: greader.ReadingList}, p)
+	return c.writeItems(v, greader.Stream{Kind: greader.State, Name: greader.ReadingList}, page{entries: v.Items(ids)})
 }
 
 // atom implements the feeds of reader/atom.

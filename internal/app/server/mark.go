@@ -80,16 +80,8 @@ func (c *request) editTag() error {
 		return err
 	}
 	e := v.editOf(c.values["a"], c.values["r"])
-	var found []Entry
-	for _, id := range greader.ParseIDs(c.values["i"]) {
-		if e, ok := v.Item(id); ok {
-			found = append(found, e)
-		}
-	}
-	if _, err := v.mark(found, e); err != nil {
-		return err
-	}
-	return c.ok()
+	_, err = v.mark(v.Items(greader.ParseIDs(c.values["i"])), e)
+	return err
 }
 
 // moving calls move with the mover of a client: its marks within ten minutes have one journal of undo. It returns
@@ -165,15 +157,12 @@ func (c *request) markAll() error {
 	if err != nil {
 		return err
 	}
-	in := v.has(stream)
 	var found []Entry
-	for e := range within(v.Only(v.mayHave(stream)), 0, 0, true) {
-		if e.Unread() && in(e.Entry) && e.Micros() <= until.UnixMicro() {
+	for e := range v.In(stream, 0, 0, true) {
+		if e.Unread() && e.Micros() <= until.UnixMicro() {
 			found = append(found, e)
 		}
 	}
-	if _, err := v.mark(found, edit{set: "S"}); err != nil {
-		return err
-	}
-	return c.ok()
+	_, err = v.mark(found, edit{set: "S"})
+	return err
 }

@@ -64,9 +64,6 @@ func (b body) Write(p []byte) (int, error) {
 // text answers with a text.
 func (c *request) text(s string) error { return c.data(typeText, []byte(s)) }
 
-// ok answers an edit. newsboat compares the whole body.
-func (c *request) ok() error { return c.text("OK") }
-
 // encode returns a value as JSON, in which characters that a terminal acts on are escaped: users
 // look at answers with curl.
 func encode(v any) ([]byte, error) {

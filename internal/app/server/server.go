@@ -148,6 +148,7 @@ type route struct {
 	do      func(*request) error
 	methods string // besides OPTIONS
 	open    bool   // needs no token
+	ok      bool   // answers "OK" if do returns no error
 }
 
 // The methods of routes.
@@ -161,7 +162,7 @@ const (
 var routes = sync.OnceValue(func() map[string]route {
 	all := map[string]route{
 		// users paste it, and clients ask it for an icon
-		"":                                       {do: (*request).ok, methods: reads, open: true},
+		"":                                       {do: nothing, methods: reads, open: true, ok: true},
 		"check/compatibility":                    {do: (*request).compatible, methods: reads, open: true},
 		"accounts/ClientLogin":                   {do: (*request).login, methods: both, open: true},
 		greader.APIPath + "accounts/ClientLogin": {do: (*request).login, methods: both, open: true},
@@ -179,19 +180,22 @@ var routes = sync.OnceValue(func() map[string]route {
 		"preference/list":        {do: always("prefs", []string{}), methods: both},
 		"preference/stream/list": {do: always("streamprefs", map[string][]string{}), methods: both},
 		"friend/list":            {do: always("friends", []string{}), methods: both},
-		"subscription/edit":      {do: (*request).editSubscription, methods: writes},
+		"subscription/edit":      {do: (*request).editSubscription, methods: writes, ok: true},
 		"subscription/quickadd":  {do: (*request).quickAdd, methods: writes},
 		"subscription/export":    {do: (*request).export, methods: reads},
-		"subscription/import":    {do: (*request).importList, methods: writes},
-		"rename-tag":             {do: (*request).renameTag, methods: writes},
-		"disable-tag":            {do: (*request).disableTag, methods: writes},
-		"edit-tag":               {do: (*request).editTag, methods: writes},
-		"mark-all-as-read":       {do: (*request).markAll, methods: writes},
+		"subscription/import":    {do: (*request).importList, methods: writes, ok: true},
+		"rename-tag":             {do: (*request).renameTag, methods: writes, ok: true},
+		"disable-tag":            {do: (*request).disableTag, methods: writes, ok: true},
+		"edit-tag":               {do: (*request).editTag, methods: writes, ok: true},
+		"mark-all-as-read":       {do: (*request).markAll, methods: writes, ok: true},
 	} {
 		all[greader.APIPath+name] = r
 	}
 	return all
 })
+
+// nothing is the route of a call that only answers.
+func nothing(*request) error { return nil }
 
 // always returns a route that answers each request with the same field.
 func always(field string, value any) func(*request) error {
@@ -285,5 +289,8 @@ func (c *request) serve() error {
 			return err
 		}
 	}
-	return r.do(c)
+	if err := r.do(c); err != nil || !r.ok {
+		return err
+	}
+	return c.text("OK") // newsboat compares the whole answer
 }

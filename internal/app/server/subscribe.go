@@ -276,15 +276,12 @@ func (c *request) editSubscription() error {
 		if err == nil {
 			_, err = v.withLabels(add, true)
 		}
-		if err != nil {
-			return err
-		}
-		return c.ok()
+		return err
 	}
 	if len(ids) == 0 {
 		return bad("s: no feed")
 	}
-	err := c.edit(func(e *editor) error {
+	return c.edit(func(e *editor) error {
 		for i, id := range ids {
 			s, ok := greader.ParseStream(id)
 			if !ok || s.Kind != greader.Feed {
@@ -320,10 +317,6 @@ func (c *request) editSubscription() error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return c.ok()
 }
 
 // quickAdd implements subscription/quickadd.
@@ -453,7 +446,7 @@ func (c *request) renameTag() error {
 	if len(to) != 1 || to[0] == "" {
 		return bad("dest: not the id of a folder")
 	}
-	err = c.edit(func(e *editor) error {
+	return c.edit(func(e *editor) error {
 		if err := checkLabels(to); err != nil {
 			return err
 		}
@@ -473,10 +466,6 @@ func (c *request) renameTag() error {
 		}
 		return entrystore.EditLabels(e.dir.Path(), []entrystore.Label{l}, []entrystore.Label{{Name: to[0]}})
 	})
-	if err != nil {
-		return err
-	}
-	return c.ok()
 }
 
 // disableTag implements disable-tag: the feeds of a folder leave it, or the entries with a flag
@@ -487,7 +476,7 @@ func (c *request) disableTag() error {
 	if err != nil {
 		return err
 	}
-	err = c.edit(func(e *editor) error {
+	return c.edit(func(e *editor) error {
 		hashes := e.feedsIn(name, allFolders)
 		l, folder := e.named(name, true)
 		gone := []entrystore.Label{l}
@@ -497,19 +486,14 @@ func (c *request) disableTag() error {
 			err = e.refolder(hashes, nil, name)
 		case flag != "" && !folder:
 			gone = e.labelsOf(flag)
-			_, err = e.mark(slices.DeleteFunc(slices.Collect(within(e.Snapshot, 0, 0, true)), func(at Entry) bool {
-				return !at.Has(catalog.FlagsOf(flag))
-			}), edit{clear: flag})
+			flagged := e.In(greader.Stream{Kind: greader.Label, Name: name}, 0, 0, true)
+			_, err = e.mark(slices.Collect(flagged), edit{clear: flag})
 		}
 		if err != nil {
 			return err
 		}
 		return entrystore.EditLabels(e.dir.Path(), gone, nil)
 	})
-	if err != nil {
-		return err
-	}
-	return c.ok()
 }
 
 // export implements subscription/export: an OPML list without passwords.
@@ -561,17 +545,13 @@ func (c *request) importList() error {
 	if refused > 0 {
 		c.s.Report.Warn("import: %d feeds were left out: clients may only add http and https URLs without passwords, of public hosts", refused)
 	}
-	err = c.edit(func(e *editor) error {
+	return c.edit(func(e *editor) error {
 		list, err := subscriptions.AddAll(e.w, e.dir, subs, subscriptions.AddAllOptions{})
 		for _, s := range list.Added {
 			e.due(s.Hash)
 		}
 		return notBusy(err)
 	})
-	if err != nil {
-		return err
-	}
-	return c.ok()
 }
 
 // notBusy returns an error as one for the client if it is only about feeds that a fetcher has

@@ -1,4 +1,4 @@
-// Package fetchcmd holds the common parts of the command lines of programs that make requests or answer them.
+// Package fetchcmd holds the common parts of the command lines of programs that make requests.
 package fetchcmd
 
 import (

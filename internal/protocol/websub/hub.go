@@ -31,9 +31,9 @@ func ParseRequest(form url.Values) (Request, error) {
 	switch {
 	case r.Mode != Subscribe && r.Mode != Unsubscribe:
 		return r, errors.New("hub.mode must be subscribe, unsubscribe or publish")
-	case !absolute(r.Callback):
+	case !IsURL(r.Callback):
 		return r, errors.New("hub.callback is missing or not an http or https URL")
-	case !absolute(r.Topic):
+	case !IsURL(r.Topic):
 		return r, errors.New("hub.topic is missing or not an http or https URL")
 	case len(r.Secret) > MaxSecret:
 		return r, fmt.Errorf("hub.secret is longer than %d bytes", MaxSecret)
@@ -42,7 +42,8 @@ func ParseRequest(form url.Values) (Request, error) {
 	return r, nil
 }
 
-func absolute(s string) bool {
+// IsURL reports whether a hub accepts a text as the URL of a topic or callback.
+func IsURL(s string) bool {
 	if len(s) > MaxURL || strings.TrimSpace(s) != s {
 		return false
 	}
@@ -54,7 +55,7 @@ func absolute(s string) bool {
 // open; this is that of [Publish] and PubSubHubbub.
 func ParsePublish(form url.Values) (topics []string, err error) {
 	for _, t := range append(form["hub.url"], form["hub.topic"]...) {
-		if !absolute(t) {
+		if !IsURL(t) {
 			return nil, errors.New("hub.url is not an http or https URL")
 		}
 		if !slices.Contains(topics, t) { // some publishers send each topic by both names

@@ -127,11 +127,7 @@ func (c *visit) mark() error {
 			what = "read"
 			c.form.Set("back", c.form.Get("next"))
 		}
-		for _, key := range ticked {
-			if e, ok := c.v.Item(key); ok {
-				list = append(list, e)
-			}
-		}
+		list = c.v.Items(ticked)
 	case "range", "above", "all":
 		list, err = c.span(s, what, ticked)
 		what = "read"
