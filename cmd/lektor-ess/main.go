@@ -11,8 +11,6 @@ import (
 	app "github.com/lektordir/lektor/internal/app/ess"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/cli/fetchcmd"
-	"github.com/lektordir/lektor/internal/http/fetch"
-	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/ess"
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
@@ -284,15 +282,10 @@ func discoverCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			cmdline.OutputFlag("print `FORMAT`: tsv (the default), url, json, another field or a template"),
 			cmdline.RawFlag(), cmdline.NulFlag(),
-		}, fetchFlags()...),
+		}, fetchcmd.FetchFlags(0)...), // a page or a feed is larger than the documents
 		Action: cmdline.Run(app.Discover, "a URL", func(f *cmdline.Flags) app.DiscoverOptions {
-			o := app.DiscoverOptions{Common: fetching(f), URLs: f.Words(), Nul: cmdline.Nul(f.Context),
+			return app.DiscoverOptions{Common: fetching(f), URLs: f.Words(), Nul: cmdline.Nul(f.Context),
 				Print: f.Printing()}
-			if !f.IsSet(httpmsg.FlagMaxBytes) && !f.IsSet(httpmsg.FlagMaxDecoded) {
-				// A page or a feed is larger than the documents.
-				o.Fetch.MaxBytes, o.Fetch.MaxDecoded = fetch.DefaultMaxBytes, fetch.DefaultMaxDecoded
-			}
-			return o
 		}),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
@@ -262,22 +263,18 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) (links []
 	if doc, err := ess.Decode(resp.Body, nil); err == nil && (doc.URL != "" || len(doc.Entries) > 0) {
 		return []found{{strings.ToLower(doc.Kind.String()), discover.Link{URL: lektordir.NormalizeID(url)}}}, "", nil
 	}
-	page := discover.Page(resp.Body, resp.FinalURL, contentType)
-	if f, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL,
-		ContentType: contentType}); err == nil {
-		page = discover.Result{}
+	f, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL, ContentType: contentType})
+	if err == nil {
 		for _, l := range f.Links {
-			if !feedurl.IsHTTP(l.URL) {
-				continue // discover.Page also ignores such links
-			}
-			switch link := (discover.Link{URL: l.URL, Title: l.Title}); strings.ToLower(l.Type) {
-			case "application/ess":
-				page.ESS = append(page.ESS, link)
-			case "application/nno":
-				page.NNO = append(page.NNO, link)
+			kind := strings.TrimPrefix(strings.ToLower(l.Type), "application/")
+			if (kind == "ess" || kind == "nno") && feedurl.IsHTTP(l.URL) { // discover.Page ignores other links, too
+				links = append(links, found{kind, discover.Link{URL: l.URL, Title: l.Title}})
 			}
 		}
+		slices.SortStableFunc(links, func(a, b found) int { return strings.Compare(a.kind, b.kind) })
+		return links, "", nil
 	}
+	page := discover.Page(resp.Body, resp.FinalURL, contentType)
 	for _, l := range page.ESS {
 		links = append(links, found{"ess", l})
 	}

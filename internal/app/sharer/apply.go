@@ -16,7 +16,6 @@ import (
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
-	"github.com/lektordir/lektor/lektordir"
 )
 
 // applier does actions one after the other. Each is recorded in the baseline as soon as it
@@ -56,7 +55,10 @@ func (a *applier) mark(act action) error {
 	// If the user has changed the entry meanwhile, the difference is an edit.
 	after := a.base.entries(act.feed)[act.identity].at(to)
 	lines := after.appendTo(fmt.Appendf(nil, "of %s\n", act.feed), act.identity)
-	err = a.store.do(ref.Path(), lines, func() error { return a.setFlags(ref, act) })
+	err = a.store.do(ref.Path(), lines, func() error {
+		_, err := a.r.d.SetFlags(ref, act.set, act.clear)
+		return err
+	})
 	if errors.Is(err, fs.ErrNotExist) {
 		a.waiting++ // another program moved the entry; the next sync marks it
 		return nil
@@ -66,21 +68,6 @@ func (a *applier) mark(act action) error {
 		a.base.setEntry(act.feed, act.identity, after)
 		a.done[setFlags]++
 	}
-	return err
-}
-
-// setFlags changes the flags of an entry. If a viewer renames the entry at the same moment,
-// setFlags looks it up once more; the other flags that the viewer changed stay.
-func (a *applier) setFlags(ref lektordir.Ref, act action) error {
-	_, err := a.r.d.SetFlags(ref, act.set, act.clear)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	now, rerr := a.r.d.Resolve(ref.Path())
-	if rerr != nil {
-		return err
-	}
-	_, err = a.r.d.SetFlags(now, act.set, act.clear)
 	return err
 }
 
