@@ -91,25 +91,21 @@ func NewPrinter[R any](w io.Writer, opts PrinterOptions, columns []Column[R]) (*
 	case strings.Contains(format, "{{"):
 		return p, p.template(format)
 	default:
-		var names []string
-		for _, c := range columns {
-			if c.Name == format {
-				p.columns = []Column[R]{c}
-				p.print = p.column
-				return p, nil
+		list, err := p.named(strings.Split(format, ","))
+		several := strings.Contains(format, ",")
+		if err != nil && !several {
+			names := p.names()
+			return nil, &UsageError{
+				Message: fmt.Sprintf("-o %s: no such format", format),
+				Hint: "formats are tsv, json, names with commas between, a template such as '{{." + names[0] +
+					"}}', or one of " + strings.Join(names, ", "),
 			}
-			names = append(names, c.Name)
 		}
-		if strings.Contains(format, ",") {
-			list, err := p.named(strings.Split(format, ","))
-			p.columns, p.print = list, p.tsv
-			return p, err
+		p.columns, p.print = list, p.column
+		if several {
+			p.print = p.tsv
 		}
-		return nil, &UsageError{
-			Message: fmt.Sprintf("-o %s: no such format", format),
-			Hint: "formats are tsv, json, names with commas between, a template such as '{{." + names[0] +
-				"}}', or one of " + strings.Join(names, ", "),
-		}
+		return p, err
 	}
 	return p, nil
 }
@@ -385,11 +381,14 @@ func (p *Printer[R]) template(format string) error {
 
 // noField returns the error for an unknown field in a template.
 func (p *Printer[R]) noField(message string) error {
-	var names []string
+	return &UsageError{Message: message, Hint: "fields are " + strings.Join(p.names(), ", ")}
+}
+
+func (p *Printer[R]) names() (names []string) {
 	for _, c := range p.columns {
 		names = append(names, c.Name)
 	}
-	return &UsageError{Message: message, Hint: "fields are " + strings.Join(names, ", ")}
+	return names
 }
 
 // unknownField returns the first unknown field of the record in a template, "" if there is none.

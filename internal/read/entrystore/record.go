@@ -535,21 +535,18 @@ func sparse(name string, need lektordir.Fields, get func(*lektordir.Entry) any) 
 }
 
 // Columns returns the columns with the given names, in that order, as those that are printed by
-// default. Without names it returns all columns.
+// default. Without names it returns all columns. Each name must be that of a column.
 func Columns(names ...string) []cmdline.Column[*Record] {
 	var out []cmdline.Column[*Record]
-	for _, c := range columns {
-		if len(names) == 0 {
-			out = append(out, c.Column)
-		} else if slices.Contains(names, c.Name) {
-			c.Extra = false
+	if len(names) == 0 {
+		for _, c := range columns {
 			out = append(out, c.Column)
 		}
 	}
-	if len(names) > 0 {
-		slices.SortFunc(out, func(a, b cmdline.Column[*Record]) int {
-			return cmp.Compare(slices.Index(names, a.Name), slices.Index(names, b.Name))
-		})
+	for _, name := range names {
+		c := columns[slices.IndexFunc(columns, func(c column) bool { return c.Name == name })].Column
+		c.Extra = false
+		out = append(out, c)
 	}
 	return out
 }

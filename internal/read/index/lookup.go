@@ -42,14 +42,10 @@ func (s idSet) add(id int64) {
 	}
 }
 
-// both removes the ids that are not in t, a set of the same size. It leaves ids below from.
-func (s idSet) both(t idSet, from int64) {
-	for i := from / 64; i < int64(len(s)); i++ {
-		keep := t[i]
-		if i == from/64 {
-			keep |= 1<<(from%64) - 1
-		}
-		s[i] &= keep
+// both removes the ids that are not in t, a set of the same size.
+func (s idSet) both(t idSet) {
+	for i := range s {
+		s[i] &= t[i]
 	}
 }
 
@@ -89,20 +85,19 @@ func (l *lookup) find(text string) {
 			words[i] = needed[0]
 		}
 		for _, either := range needed {
-			l.narrow(either, 0)
+			l.narrow(either)
 		}
 		l.exact = l.exact && ok // the other words will do
 	}
-	// Entries with ids below from were indexed before the pairs, and have none.
-	if pairs, from := l.neighbours(list, words); !l.void {
-		for _, either := range pairs {
-			l.narrow(either, from)
+	if !l.void {
+		for _, either := range l.neighbours(list, words) {
+			l.narrow(either)
 		}
 	}
 }
 
-// narrow removes the entries with ids of at least from that have none of the words.
-func (l *lookup) narrow(either []string, from int64) {
+// narrow removes the entries that have none of the words.
+func (l *lookup) narrow(either []string) {
 	set := make(idSet, l.v.size/64+1)
 	for _, w := range either {
 		l.v.s.withWord(w, set.add)
@@ -110,7 +105,7 @@ func (l *lookup) narrow(either []string, from int64) {
 	if l.void {
 		l.set, l.void = set, false
 	} else {
-		l.set.both(set, from)
+		l.set.both(set)
 	}
 }
 
@@ -149,16 +144,11 @@ func (l *lookup) segment(s segment, most int) (needed [][]string, ok bool) {
 }
 
 // neighbours returns lists of words for pairs of adjacent segments. An entry with the text has at
-// least one word of each list, if its id is at least from; older entries have no pairs.
-func (l *lookup) neighbours(list []segment, words [][]string) (all [][]string, from int64) {
+// least one word of each list.
+func (l *lookup) neighbours(list []segment, words [][]string) (all [][]string) {
 	if len(list) < 2 {
-		return nil, 0
+		return nil
 	}
-	r, ok := l.v.s.c.meta("paired")
-	if !ok {
-		return nil, 0
-	}
-	from = max(r.int(0), 0)
 	common, _ := l.v.s.c.meta("common")
 	set := wordSet(string(common.blob(0)))
 	for i := 1; i < len(list); i++ {
@@ -182,7 +172,7 @@ func (l *lookup) neighbours(list []segment, words [][]string) (all [][]string, f
 			all = append(all, both)
 		}
 	}
-	return all, from
+	return all
 }
 
 // has reports whether an entry has the text.

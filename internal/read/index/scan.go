@@ -85,7 +85,6 @@ type scan struct {
 	dirty   bool          // some directory has to be read
 	tops    []stamp.Stamp // stamps of new/ and cur/ to store; nil if unchanged or too recent
 	changed []int64       // entries to read again
-	grown   int64         // the ctime up to which young entries are now known to be whole; 0 if there are none
 }
 
 // scan compares the stamp of every directory with that in the index, and looks at the entries that were perhaps still
@@ -255,12 +254,10 @@ func (s *session) parse(f *feed, place int, n name) (lektordir.Ref, error) {
 }
 
 // entries looks at the entries that were perhaps still being written when they were read, or if thorough is set, at
-// all of them. It finds those whose directories have changed since, or were renamed, and those that are now known to
-// be whole.
+// all of them. It finds those whose directories have changed since, or were renamed.
 func (s *scan) entries(ctx context.Context) {
 	type entry struct {
 		id, ctime, now int64
-		young          bool
 	}
 	var all []entry
 	var refs []lektordir.Ref
@@ -272,13 +269,8 @@ func (s *scan) entries(ctx context.Context) {
 			}
 		})
 		for _, e := range all {
-			switch {
-			case e.now == 0: // it is gone, which its directory shows; or ctx has ended
-			case e.now != e.ctime:
+			if e.now != 0 && e.now != e.ctime { // 0: it is gone, which its directory shows; or ctx has ended
 				s.changed = append(s.changed, e.id)
-			case !e.young:
-			case s.whole(e.ctime):
-				s.grown = max(s.grown, e.ctime)
 			}
 		}
 		all, refs = all[:0], refs[:0]
@@ -287,11 +279,11 @@ func (s *scan) entries(ctx context.Context) {
 	if s.thorough {
 		from = "entry"
 	}
-	r := s.c.query("SELECT id, dir, name, info, ctime, young FROM " + from + " ORDER BY id")
+	r := s.c.query("SELECT id, dir, name, info, ctime FROM " + from + " ORDER BY id")
 	defer r.close()
 	for r.next() && ctx.Err() == nil {
 		if ref, ok := s.ref(r.int(1), r.blob(2), r.blob(3), r.null(3)); ok {
-			all, refs = append(all, entry{id: r.int(0), ctime: r.int(4), young: r.int(5) == 1}), append(refs, ref)
+			all, refs = append(all, entry{id: r.int(0), ctime: r.int(4)}), append(refs, ref)
 		}
 		if len(all) == batchSize {
 			look()
@@ -300,12 +292,9 @@ func (s *scan) entries(ctx context.Context) {
 	look()
 }
 
-// whole reports whether nothing is written any more to an entry that has such a ctime
-// when it is read: something was changed in the lektor-dir long after it, and the clock
-// says so, too. One of them alone may be wrong.
-func (s *scan) whole(ctime int64) bool {
-	return time.Duration(s.latest-ctime) > youth && s.x.o.Clock().Sub(time.Unix(0, ctime)) > youth
-}
+// settled returns the ctime, in nanoseconds, until which nothing is written any more to an entry when it is read:
+// something was changed in the lektor-dir long after it, and the clock says so, too. One of them alone may be wrong.
+func (s *scan) settled() int64 { return min(s.latest, s.x.o.Clock().UnixNano()) - int64(youth) }
 
 // youth is how long nothing was written to an entry before it is taken to be whole.
 const youth = time.Minute

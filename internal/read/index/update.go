@@ -34,7 +34,7 @@ func (s *session) refreshOnce(ctx context.Context, deadline time.Time, thorough 
 	s.complaints = nil
 	s.c.exec("BEGIN")
 	found, err := s.scan(ctx, thorough)
-	if err != nil || !found.dirty && len(found.changed) == 0 && found.grown == 0 {
+	if err != nil || !found.dirty && len(found.changed) == 0 {
 		return err
 	}
 	was := s.dataVersion()
@@ -152,9 +152,7 @@ func nameHash(n name) uint64 { return mix(hash(offset, n.name) ^ mix(n.ino)) }
 
 // run brings the file up to date with the directories.
 func (u *update) run() error {
-	if u.found.grown > 0 {
-		u.c.exec("UPDATE entry SET young = 0 WHERE young = 1 AND ctime <= ?", u.found.grown)
-	}
+	u.c.exec("UPDATE entry SET young = 0 WHERE young = 1 AND ctime < ?", u.found.settled())
 	u.progress.total = len(u.found.changed)
 	for _, f := range u.feeds {
 		if u.progress.report != nil {
@@ -456,7 +454,7 @@ func (u *update) read() error {
 				a.list.stamp = "" // it is somewhere else by now
 				continue
 			}
-			d.young = d.torn || d.young && !u.found.whole(d.ctime)
+			d.young = d.torn || d.young && d.ctime >= u.found.settled()
 			id := u.inserter.insert(a, d, begun)
 			a.list.entries = append(a.list.entries, listed{a.hash, uint32(id)})
 			u.versions.affected[keyOf(a.ref)] = a.list.f
@@ -493,9 +491,10 @@ const (
 	commonFrom   = 128  // entries, or there is no sample
 )
 
-// findCommon finds the frequent words once there are enough entries that are to be read.
+// findCommon finds the frequent words of an empty index, if enough entries are to be read. Later it would be too late:
+// all entries must have the pairs.
 func (u *update) findCommon(feeds []*feed) error {
-	if u.inserter.common != nil || len(feeds) == 0 {
+	if u.inserter.next > 1 || len(feeds) == 0 {
 		return nil
 	}
 	var hashes []string
