@@ -49,8 +49,8 @@ func (t *Terminal) Size() tea.WindowSizeMsg {
 }
 
 // HeedSignals starts goroutines that end the program when ctx ends, send it suspend after SIGTSTP, and resize it after
-// SIGWINCH. They have ended when leave returns. SIGTERM and SIGHUP, after the first of which ctx must end, do not kill the
-// process from then on, and SIGINT does not before leave is called.
+// SIGWINCH. They have ended when leave returns. SIGTERM and SIGHUP, after the first of which ctx must end, do not kill
+// the process from then on, and SIGINT does not before leave is called.
 func (t *Terminal) HeedSignals(ctx context.Context, p *tea.Program, suspend tea.Msg) (leave func()) {
 	ctx, t.lost = context.WithCancel(ctx)
 	t.ending = ctx.Done()
