@@ -21,11 +21,7 @@ import (
 func (l *disk) Content(_ context.Context, ref lektordir.Ref, form string) ([]byte, error) {
 	s := l.store()
 	r := s.Record(ref)
-	want := lektordir.Fields(lektordir.AllFields)
-	if form == "html" {
-		want = lektordir.FieldContent
-	}
-	if err := r.Read(want); err != nil {
+	if err := r.Read(lektordir.AllFields); err != nil {
 		return nil, err
 	}
 	switch form {

@@ -104,7 +104,7 @@ func (m *model) fetch(hashes []string) part.Effects {
 	if len(hashes) == 0 {
 		return m.Say("you are subscribed to none of these feeds")
 	}
-	return m.work.Fetching.Feeds(hashes)
+	return m.work.Fetching.Begin(false, strings.Join(hashes, "\n")+"\n", "-")
 }
 
 // move moves the cursor by n lines, or scrolls the text if the focus is on it.

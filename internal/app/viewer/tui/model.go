@@ -151,8 +151,6 @@ func (m *model) take(msg tea.Msg) part.Effects {
 		return m.prompt.Paste(msg.Content)
 	case tea.MouseMsg:
 		return m.mouse(msg)
-	case terminal.Suspend:
-		return m.suspend(part.Given{})
 	case part.Effects:
 		return msg
 	case part.Then:
@@ -196,7 +194,8 @@ func (m *model) carryOut(e any) tea.Cmd {
 	case part.Rescan:
 		b.tree.Rescan(e.Feeds)
 	case part.Task:
-		return m.apply(m.work.Task(e))
+		_, begun := m.work.Tasks.Begin(e)
+		return m.apply(begun)
 	case part.Download:
 		return m.apply(m.work.Downloads.Add(e, cmp.Or(b.list.Titles[part.KeyOf(e.Ref)], e.URLs[0])))
 	case part.Exec:

@@ -23,6 +23,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
+	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/tree"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
@@ -97,7 +98,7 @@ func Run(ctx context.Context, d Disk, o *Options) error {
 	p := tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(out), tea.WithEnvironment(os.Environ()),
 		tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond), tea.WithWindowSize(size.Width, size.Height),
 		tea.WithColorProfile(max(colorprofile.ANSI, colorprofile.Env(os.Environ()))))
-	leave := t.HeedSignals(ctx, p)
+	leave := t.HeedSignals(ctx, p, part.Then(func() part.Effects { return m.suspend(part.Given{}) }))
 	m.Send, m.program = p.Send, p
 	_, err := p.Run()
 	leave()

@@ -117,11 +117,11 @@ func TestVoiceWaits(t *testing.T) {
 	k.says(out, "mark all as read? (y/n)\n")
 
 	release := make(chan struct{})
-	k.start(k.apply(k.work.Task(part.Task{Name: "saving", Do: func(_ context.Context, progress func(string)) (string, error) {
+	k.start(k.apply(part.Effects{part.Task{Name: "saving", Do: func(_ context.Context, progress func(string)) (string, error) {
 		progress("1 of 2")
 		<-release
 		return "saved", nil
-	}})))
+	}}}))
 	d.mu.Lock()
 	d.refs = append(d.refs, lektordir.Ref{Feed: "f", Unique: "1700000050.1.h", Place: lektordir.New}, lektordir.Ref{Feed: "f", Unique: "1700000051.1.h", Place: lektordir.New})
 	d.mu.Unlock()

@@ -1,7 +1,6 @@
 package cells
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -81,11 +80,9 @@ type Look struct {
 //	color ELEMENT STYLE…           for example: color unread bold bright-white on #202020
 func ParseLook(name string, text []byte) *Look {
 	l := &Look{Theme: Themes[0]}
-	number := 0
-	for raw := range bytes.Lines(text) {
-		number++
-		if err := l.Line(strings.Trim(string(raw), "\r\n")); err != nil {
-			l.Errs = append(l.Errs, fmt.Errorf("%s, line %d: %w", name, number, err))
+	for i, line := range strings.Split(string(text), "\n") {
+		if err := l.Line(strings.Trim(line, "\r")); err != nil {
+			l.Errs = append(l.Errs, fmt.Errorf("%s, line %d: %w", name, i+1, err))
 		}
 	}
 	return l

@@ -3,7 +3,6 @@
 package keys
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -113,10 +112,9 @@ func Parse(name string, text []byte, check func(c Call) error) *Keys {
 // another set.
 func (k *Keys) read(name string, text []byte, set string) {
 	var lines []Bound
-	number, panes := 0, []string{""}
-	for raw := range bytes.Lines(text) {
-		number++
-		s := strings.TrimSpace(string(raw))
+	panes := []string{""}
+	for i, raw := range strings.Split(string(text), "\n") {
+		s := strings.TrimSpace(raw)
 		if s == "" || s[0] == '#' {
 			continue
 		}
@@ -139,7 +137,7 @@ func (k *Keys) read(name string, text []byte, set string) {
 			}
 		}
 		if err != nil {
-			k.Errs = append(k.Errs, fmt.Errorf("%s, line %d: %w", name, number, err))
+			k.Errs = append(k.Errs, fmt.Errorf("%s, line %d: %w", name, i+1, err))
 			if first == "in" {
 				panes = nil // other panes must not get these keys
 			}

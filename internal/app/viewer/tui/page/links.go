@@ -104,53 +104,44 @@ func (p *Page) OpenLink(g part.Given) part.Effects {
 	return p.Programs.open(p.Ref, p.Entry.Links[n-1])
 }
 
-// enclosure returns the URL of the enclosure of the count, else of the first. If there is none, it returns the
-// message.
-func (p *Page) enclosure(g part.Given) (url string, refusal part.Effects) {
+// enclosure does something with the URL of the enclosure of the count, else of the first, if there is one.
+func (p *Page) enclosure(g part.Given, do func(url string) part.Effects) part.Effects {
 	n, total := max(g.Count, 1), len(p.Entry.Enclosures)
 	switch {
 	case total == 0:
-		return "", p.Say("the entry has no enclosures")
+		return p.Say("the entry has no enclosures")
 	case n > total:
-		return "", p.Say("the entry has %d enclosures", total)
+		return p.Say("the entry has %d enclosures", total)
 	}
-	return p.Entry.Enclosures[n-1], nil
+	return do(p.Entry.Enclosures[n-1])
 }
 
 // Play plays an enclosure: the first, or the one of the count.
 func (p *Page) Play(g part.Given) part.Effects {
-	url, refusal := p.enclosure(g)
-	switch {
-	case refusal != nil && len(p.Entry.Enclosures) == 0 && feedurl.IsVideo(p.Entry.URL):
-		url = p.Entry.URL
-	case refusal != nil:
-		return refusal
+	play := func(url string) part.Effects { return p.Programs.Play(p.Ref, url, false) }
+	if len(p.Entry.Enclosures) == 0 && feedurl.IsVideo(p.Entry.URL) {
+		return play(p.Entry.URL)
 	}
-	return p.Programs.Play(p.Ref, url, false)
+	return p.enclosure(g, play)
 }
 
 // YankEnclosure copies the URL of an enclosure: the first, or the one of the count.
 func (p *Page) YankEnclosure(g part.Given) part.Effects {
-	url, refusal := p.enclosure(g)
-	if refusal != nil {
-		return refusal
-	}
-	return p.Programs.copy(p.Tr("URL of the enclosure"), url)
+	return p.enclosure(g, func(url string) part.Effects { return p.Programs.copy(p.Tr("URL of the enclosure"), url) })
 }
 
 // Download downloads the enclosures of the entry, or the one of the count.
 func (p *Page) Download(g part.Given) part.Effects {
-	url, refusal := p.enclosure(g)
-	if refusal != nil {
-		return refusal
-	}
-	d := part.Effects{part.Download{Ref: p.Ref, URLs: []string{url}, Dir: g.Word()}}
-	if g.Count == 0 {
-		d = part.Effects{part.Download{Ref: p.Ref, URLs: p.Entry.Enclosures, Dir: g.Word()}}
-	}
-	if g.Ref.HasFlag('d') {
-		return part.Effects{part.Confirm{Text: "the enclosures are saved already; download again?",
-			Yes: func() part.Effects { return d }}}
-	}
-	return d
+	return p.enclosure(g, func(url string) part.Effects {
+		urls := []string{url}
+		if g.Count == 0 {
+			urls = p.Entry.Enclosures
+		}
+		d := part.Effects{part.Download{Ref: p.Ref, URLs: urls, Dir: g.Word()}}
+		if g.Ref.HasFlag('d') {
+			return part.Effects{part.Confirm{Text: "the enclosures are saved already; download again?",
+				Yes: func() part.Effects { return d }}}
+		}
+		return d
+	})
 }

@@ -12,9 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Suspend asks to stop the reader until the shell resumes it.
-type Suspend struct{}
-
 // Terminal is the terminal, which the reader shares with the commands that it runs, and the signals
 // that keys send.
 type Terminal struct {
@@ -51,10 +48,10 @@ func (t *Terminal) Size() tea.WindowSizeMsg {
 	return tea.WindowSizeMsg{Width: 80, Height: 24}
 }
 
-// HeedSignals starts goroutines that end the program when ctx ends, suspend it after SIGTSTP, and resize it after
-// SIGWINCH. They have ended when leave returns. SIGTERM and SIGHUP, after the first of which ctx must end, do not kill the
-// process from then on, and SIGINT does not before leave is called.
-func (t *Terminal) HeedSignals(ctx context.Context, p *tea.Program) (leave func()) {
+// HeedSignals starts goroutines that end the program when ctx ends, send it suspend after SIGTSTP, and resize it after
+// SIGWINCH. They have ended when leave returns. SIGTERM and SIGHUP, after the first of which ctx must end, do not kill
+// the process from then on, and SIGINT does not before leave is called.
+func (t *Terminal) HeedSignals(ctx context.Context, p *tea.Program, suspend tea.Msg) (leave func()) {
 	ctx, t.lost = context.WithCancel(ctx)
 	t.ending = ctx.Done()
 	signals := make(chan os.Signal, 16)
@@ -75,7 +72,7 @@ func (t *Terminal) HeedSignals(ctx context.Context, p *tea.Program) (leave func(
 			case s := <-signals:
 				switch s { // Send blocks while a command has the terminal
 				case syscall.SIGTSTP:
-					p.Send(Suspend{})
+					p.Send(suspend)
 				case syscall.SIGWINCH:
 					p.Send(t.Size())
 				}

@@ -43,13 +43,8 @@ func (s *Fetching) Start() part.Effects {
 	return s.wind(firstFetch)
 }
 
-// Feeds fetches feeds.
-func (s *Fetching) Feeds(hashes []string) part.Effects {
-	return s.begin(false, strings.Join(hashes, "\n")+"\n", "-")
-}
-
 // All fetches all feeds.
-func (s *Fetching) All(part.Given) part.Effects { return s.begin(false, "", "-a") }
+func (s *Fetching) All(part.Given) part.Effects { return s.Begin(false, "", "-a") }
 
 // Every sets the minutes between two fetches to the word of the action, or asks for them.
 func (s *Fetching) Every(g part.Given) part.Effects {
@@ -81,12 +76,12 @@ func (s *Fetching) wind(d time.Duration) part.Effects {
 		if timer != s.timer || len(s.Tasks.Of(fetchTask)) > 0 {
 			return nil // the end of that fetch winds the timer
 		}
-		return s.begin(true, "")
+		return s.Begin(true, "")
 	})))}
 }
 
-// begin runs lektor-fetch update with arguments and its input, unless it is running. timed is set for the timer.
-func (s *Fetching) begin(timed bool, in string, args ...string) part.Effects {
+// Begin runs lektor-fetch update with arguments and its input, unless it is running. timed is set for the timer.
+func (s *Fetching) Begin(timed bool, in string, args ...string) part.Effects {
 	if len(s.Tasks.Of(fetchTask)) > 0 {
 		return s.Say("a fetch is running already")
 	}

@@ -74,9 +74,3 @@ func (w *Work) TakeBack(part.Given) part.Effects {
 	}, nil)
 	return nil
 }
-
-// Task begins a task.
-func (w *Work) Task(e part.Task) part.Effects {
-	_, begun := w.Tasks.Begin(e)
-	return begun
-}
