@@ -195,27 +195,12 @@ func (w *site) items(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// An entry that this run did not find keeps its page if it may still exist.
-	kept, feeds := 0, map[string]map[string]bool{}
-	for key, i := range w.ledger.items {
-		ref, err := lektordir.ParsePath("new/" + key)
-		if seen[key] || !incomplete || err != nil || !r.may(i.feed) && !r.sharing.Unknown(i.feed) {
-			continue
+	if incomplete {
+		kept, err := w.unlisted(ctx, seen)
+		if err != nil {
+			return err
 		}
-		if err := r.FeedError(i.feed); err != nil {
-			return unchanged(err)
-		}
-		if _, ok := feeds[i.feed]; !ok {
-			feeds[i.feed] = r.listed(ctx, i.feed)
-		}
-		if names := feeds[i.feed]; names == nil || names[ref.Unique] {
-			i.ref = ref
-			list = append(list, i)
-			kept++
-		}
-	}
-	if kept > 0 {
-		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output, humanize.Count(kept, "entry"))
+		list = append(list, kept...)
 	}
 	w.list = slices.DeleteFunc(list, func(i *item) bool { return i == nil })
 	slices.SortFunc(w.list, byDate)
@@ -223,6 +208,33 @@ func (w *site) items(ctx context.Context) error {
 		i.Older, w.list[n].Newer = w.list[n], i
 	}
 	return nil
+}
+
+// unlisted returns the items of the ledger that were not seen, but may still exist.
+func (w *site) unlisted(ctx context.Context, seen map[string]bool) (kept []*item, err error) {
+	r := w.r
+	feeds := map[string]map[string]bool{}
+	for key, i := range w.ledger.items {
+		ref, err := lektordir.ParsePath("new/" + key)
+		if seen[key] || err != nil || !r.may(i.feed) && !r.sharing.Unknown(i.feed) {
+			continue
+		}
+		if err := r.FeedError(i.feed); err != nil {
+			return nil, unchanged(err)
+		}
+		if _, ok := feeds[i.feed]; !ok {
+			feeds[i.feed] = r.listed(ctx, i.feed)
+		}
+		if names := feeds[i.feed]; names == nil || names[ref.Unique] {
+			i.ref = ref
+			kept = append(kept, i)
+		}
+	}
+	if len(kept) > 0 {
+		r.S.Report.Info("%s: %s could not be listed; the pages are kept", w.o.Output,
+			humanize.Count(len(kept), "entry"))
+	}
+	return kept, nil
 }
 
 // unchanged adds the hint to an error that the site has not changed.
