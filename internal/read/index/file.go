@@ -22,7 +22,7 @@ import (
 // the version: files of another version are replaced.
 const (
 	application = 0x6c6b7472
-	version     = 11
+	version     = 10
 	pageSize    = 8192
 )
 
@@ -35,7 +35,7 @@ var schema = []string{
 	"BEGIN IMMEDIATE",
 	fmt.Sprintf("PRAGMA application_id = %d", application),
 	fmt.Sprintf("PRAGMA user_version = %d", version),
-	// path, top new and top cur (stamps), common (words), built
+	// path, top new and top cur (stamps), common (words), paired (id), built
 	"CREATE TABLE meta (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID",
 	// Stamps of new/$feed, of cur/$feed, and of the list of a complete document.
 	"CREATE TABLE feed (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, new BLOB, cur BLOB, complete BLOB)",

@@ -53,6 +53,7 @@ func (n *inserter) choose(sample [][]string) {
 	text := strings.Join(words[:min(len(words), commonWords)], "\n")
 	n.common = wordSet(text)
 	n.c.setMeta("common", []byte(text))
+	n.c.setMeta("paired", n.next)
 }
 
 // wordSet returns the set of words in a text that has one on each line.

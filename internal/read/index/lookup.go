@@ -42,10 +42,14 @@ func (s idSet) add(id int64) {
 	}
 }
 
-// both removes the ids that are not in t, a set of the same size.
-func (s idSet) both(t idSet) {
-	for i := range s {
-		s[i] &= t[i]
+// both removes the ids that are not in t, a set of the same size. It leaves ids below from.
+func (s idSet) both(t idSet, from int64) {
+	for i := from / 64; i < int64(len(s)); i++ {
+		keep := t[i]
+		if i == from/64 {
+			keep |= 1<<(from%64) - 1
+		}
+		s[i] &= keep
 	}
 }
 
@@ -85,19 +89,20 @@ func (l *lookup) find(text string) {
 			words[i] = needed[0]
 		}
 		for _, either := range needed {
-			l.narrow(either)
+			l.narrow(either, 0)
 		}
 		l.exact = l.exact && ok // the other words will do
 	}
-	if !l.void {
-		for _, either := range l.neighbours(list, words) {
-			l.narrow(either)
+	// Entries with ids below from were indexed before the pairs, and have none.
+	if pairs, from := l.neighbours(list, words); !l.void {
+		for _, either := range pairs {
+			l.narrow(either, from)
 		}
 	}
 }
 
-// narrow removes the entries that have none of the words.
-func (l *lookup) narrow(either []string) {
+// narrow removes the entries with ids of at least from that have none of the words.
+func (l *lookup) narrow(either []string, from int64) {
 	set := make(idSet, l.v.size/64+1)
 	for _, w := range either {
 		l.v.s.withWord(w, set.add)
@@ -105,7 +110,7 @@ func (l *lookup) narrow(either []string) {
 	if l.void {
 		l.set, l.void = set, false
 	} else {
-		l.set.both(set)
+		l.set.both(set, from)
 	}
 }
 
@@ -144,11 +149,16 @@ func (l *lookup) segment(s segment, most int) (needed [][]string, ok bool) {
 }
 
 // neighbours returns lists of words for pairs of adjacent segments. An entry with the text has at
-// least one word of each list.
-func (l *lookup) neighbours(list []segment, words [][]string) (all [][]string) {
+// least one word of each list, if its id is at least from; older entries have no pairs.
+func (l *lookup) neighbours(list []segment, words [][]string) (all [][]string, from int64) {
 	if len(list) < 2 {
-		return nil
+		return nil, 0
 	}
+	r, ok := l.v.s.c.meta("paired")
+	if !ok {
+		return nil, 0
+	}
+	from = max(r.int(0), 0)
 	common, _ := l.v.s.c.meta("common")
 	set := wordSet(string(common.blob(0)))
 	for i := 1; i < len(list); i++ {
@@ -172,7 +182,7 @@ func (l *lookup) neighbours(list []segment, words [][]string) (all [][]string) {
 			all = append(all, both)
 		}
 	}
-	return all
+	return all, from
 }
 
 // has reports whether an entry has the text.

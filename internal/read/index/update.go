@@ -491,10 +491,9 @@ const (
 	commonFrom   = 128  // entries, or there is no sample
 )
 
-// findCommon finds the frequent words of an empty index, if enough entries are to be read. Later it would be too late:
-// all entries must have the pairs.
+// findCommon finds the frequent words once there are enough entries that are to be read.
 func (u *update) findCommon(feeds []*feed) error {
-	if u.inserter.next > 1 || len(feeds) == 0 {
+	if u.inserter.common != nil || len(feeds) == 0 {
 		return nil
 	}
 	var hashes []string
