@@ -104,6 +104,9 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	for _, it := range items {
 		byFeed[it.Ref.Feed] = append(byFeed[it.Ref.Feed], entryOf(it))
 	}
+	if !o.DryRun {
+		p.sweep(selected)
+	}
 	for _, hash := range selected {
 		if err := p.feed(hash, byFeed[hash]); err != nil {
 			return err
@@ -207,14 +210,22 @@ func (p *publisher) file(name string, data []byte) error {
 	return atomicfile.WriteUnsynced(path, data)
 }
 
-// remove removes the documents of feeds that are no longer published, and temporary files of killed runs.
+// sweep removes temporary files of killed runs.
+func (p *publisher) sweep(selected []string) {
+	var paths []string
+	for _, name := range []string{indexFile, nnoFile, essIconFile, nnoIconFile} {
+		paths = append(paths, filepath.Join(p.o.To, name))
+	}
+	for _, hash := range selected {
+		paths = append(paths, filepath.Join(p.o.To, hash+".ess"))
+	}
+	atomicfile.Sweep(paths...)
+}
+
+// remove removes the documents of feeds that are no longer published.
 func (p *publisher) remove() error {
 	names, err := atomicfile.Optional(os.ReadDir(p.o.To))
 	for _, n := range names {
-		if name := n.Name(); atomicfile.Temporary(name) && !p.o.DryRun &&
-			atomicfile.Left(n, strings.TrimRight(name[1:], "0123456789")) {
-			_ = os.Remove(filepath.Join(p.o.To, name)) // the next run tries again
-		}
 		if !essFile().MatchString(n.Name()) || p.keep[n.Name()] {
 			continue
 		}
