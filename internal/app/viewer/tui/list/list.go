@@ -407,7 +407,7 @@ func (l *List) ReadTitles() tea.Cmd {
 				clear(l.Titles)
 			}
 			for i, r := range refs {
-				l.Titles[part.KeyOf(r)] = cmp.Or(titles[i], " ")
+				l.Titles[part.KeyOf(r)] = cmp.Or(titles[i], " ") // an empty title is read, too
 			}
 			return nil
 		})
