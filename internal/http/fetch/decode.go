@@ -190,7 +190,7 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response, res *httpmsg.Respon
 		}
 		res.Warnings = append(res.Warnings, warning...)
 	}
-	data, err := io.ReadAll(&bigReader{r: d, x: x})
+	data, err := gather(&bigReader{r: d, x: x})
 	if err == nil && int64(len(data)) > maxDecoded {
 		err = tooBig // without a coding, no stage checks MaxDecoded
 	}
@@ -303,4 +303,24 @@ func (b *bigReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	b.n += n
 	return n, err
+}
+
+// gather is [io.ReadAll] for a reader with limits. It collects chunks and joins them only if no
+// limit was exceeded, so a refused body is never copied.
+func gather(r io.Reader) ([]byte, error) {
+	var chunks [][]byte
+	for size := int64(16 << 10); ; size = min(2*size, 1<<20) {
+		chunk := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+		_, err := io.CopyN(chunk, r, size)
+		chunks = append(chunks, chunk.Bytes())
+		switch {
+		case err == nil:
+			continue
+		case err == io.EOF:
+			err = nil
+		case errors.As(err, new(*httpmsg.LimitError)):
+			return nil, err
+		}
+		return bytes.Join(chunks, nil), err
+	}
 }
