@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	var steps atomic.Int64
-	err = runOf(f[0], f[2], f[3], cmdline.NewStreams("lektor-pages", os.Stdin, os.Stdout, os.Stderr), func() {
+	err = runOf(f[0], f[2], f[3], cmdline.Env("lektor-pages"), func() {
 		if int(steps.Add(1)) == at {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}

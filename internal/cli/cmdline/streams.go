@@ -38,6 +38,9 @@ func NewStreams(name string, in io.Reader, out, err io.Writer) *Streams {
 	return s
 }
 
+// Env returns the streams of the process, for a command with a name.
+func Env(name string) *Streams { return NewStreams(name, os.Stdin, os.Stdout, os.Stderr) }
+
 // StreamsOf returns the streams of the running app; every call in one run returns the same.
 func StreamsOf(c *cli.Context) *Streams {
 	if s, ok := c.App.Metadata[streamsKey].(*Streams); ok {

@@ -364,8 +364,8 @@ func (c *visit) rows(page []server.Entry, feeds bool) ([]row, error) {
 	rows := make([]row, 0, len(page))
 	for _, r := range records {
 		e := byKey[r.Key()]
-		line := row{Key: showKey(e.Key), Title: r.Title(), Lang: content.Language(e.Feed.About.Language), Read: !e.Unread(),
-			Star: e.Has(starred()), Age: age(r.Date(), c.v.Store.Now)}
+		line := row{Key: showKey(e.Key), Title: r.Title(), Lang: content.Language(e.Feed.About.Language),
+			Read: !e.Unread(), Star: e.Has(starred()), Age: age(r.Date(), c.v.Store.Now)}
 		if feeds {
 			line.Feed = server.Title(e.Feed)
 		}
