@@ -201,7 +201,7 @@ func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 			return err
 		}
 		for _, p := range made {
-			p.data, p.message = nil, &mailmsg.Message{ID: p.message.ID} // the list holds all posts
+			p.data, p.file, p.message = nil, "", &mailmsg.Message{ID: p.message.ID} // the list holds all posts
 		}
 		bar.Add(len(batch))
 	}
