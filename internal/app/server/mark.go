@@ -104,8 +104,9 @@ func (v *View) Mark(entries []Entry, set, unset string) (done Done, err error) {
 	}
 	failed := 0
 	done.Span = v.moving(func(m *undo.Mover, moved map[string]bool) {
-		for _, ref := range refs {
+		for i, ref := range refs {
 			moved[ref.Feed] = true
+			m.Announce(refs[i:], set, unset)
 			switch _, bad := m.SetFlags(ref, set, unset); {
 			case bad == nil:
 				done.Count++

@@ -32,9 +32,10 @@ import (
 // relative to the lektor-dir; or it is a change of a setting of a feed: the feed's hash, the key, the old value
 // and the new one, with tabs between them and the escapes of textfile. If these values are equal, they were removed.
 //
-// A line is written before its rename or change, those of one subscription together. So a kill leaves at most the lines
-// of one too many. Undo then finds this entry at its old path. Lines of renames are not synced, as the renames are not
-// either. The command that writes the file, and undo, lock it. Entries are not locked.
+// A line is written before its rename or change, those of many entries a chunk at a time. So a kill leaves lines
+// too many, at most those of a chunk. Undo then finds these entries at their old paths. Lines are not
+// synced, as the renames are not either. The command
+// that writes the file, and undo, lock it. Entries are not locked.
 const (
 	// Dir is the directory of the journals, relative to the lektor-dir.
 	Dir = "etc/view/undo"
@@ -42,6 +43,7 @@ const (
 	MaxCommands  = 20
 	maxJournal   = 64 << 20 // bytes of one journal, enough for 300,000 entries
 	journalTries = 100
+	maxChunk     = 256 // lines
 
 	// secretsAge is the time after which values that may be secret are removed.
 	secretsAge = 30 * 24 * time.Hour
@@ -53,6 +55,9 @@ type journal struct {
 	command string
 	log     *filelog.Log // nil until an entry is moved
 	moves   int
+	ahead   []string // lines that are at the end of the log, of renames that are not made yet
+	written int64    // size of the log before them
+	chunk   int      // number of lines of the last chunk; 0 after a failure
 	max     int64
 	failed  error // why no more lines are written
 	warned  bool  // the user knows that undo will be incomplete
@@ -76,6 +81,7 @@ func (j *journal) record(from, to string, rename func() error) error {
 		j.warn()
 	case written:
 		j.log.Cut(before)
+		j.ahead, j.chunk = nil, 0
 		j.moves--
 	}
 	return err
@@ -97,14 +103,26 @@ func (j *journal) warn() {
 // note appends a line for a rename. It returns the size of the log before the line, and whether
 // the line was written.
 func (j *journal) note(from, to string) (before int64, written bool) {
+	line, ok := moveLine(from, to)
 	switch {
 	case j.failed != nil:
 		return 0, false
-	case strings.ContainsAny(from+to, "\t\n"):
+	case !ok:
 		j.store.S.Report.Warn("undo cannot take back %s: its name has a tab or a newline", from)
 		return 0, false
+	case len(j.ahead) > 0 && j.ahead[0] == line:
+		before = j.written
+		j.ahead, j.written = j.ahead[1:], before+int64(len(line))
+		j.moves++
+		return before, true
 	}
-	return j.append(from+"\t"+to+"\n", 1)
+	return j.append(line, 1)
+}
+
+// moveLine returns the line of a rename, and whether it can be read.
+func moveLine(from, to string) (line string, ok bool) {
+	line = from + "\t" + to + "\n"
+	return line, strings.Count(line, "\t") == 1 && strings.Count(line, "\n") == 1
 }
 
 // append appends lines of n changes. It returns the size of the log before, and whether they were written.
@@ -115,6 +133,7 @@ func (j *journal) append(lines string, n int) (before int64, written bool) {
 	if j.failed != nil {
 		return 0, false
 	}
+	j.forget()
 	if before = j.log.Size(); before+int64(len(lines)) > j.max {
 		j.failed = errors.New("the journal of the command is full")
 	} else if j.failed = j.log.Append([]byte(lines)); j.failed == nil {
@@ -137,11 +156,47 @@ func settingLine(c subscriptions.Change) string {
 	return strings.Join([]string{c.Hash, c.Key, textfile.Escape(c.Old), textfile.Escape(c.New)}, "\t") + "\n"
 }
 
+// announce writes lines before their renames, a chunk of them. It is for speed only: a line that is not
+// written is left to note.
+func (j *journal) announce(refs []lektordir.Ref, set, unset string) {
+	if j == nil || len(j.ahead) > 0 || j.failed != nil || j.log == nil {
+		return // the first rename creates the journal
+	}
+	j.chunk = min(max(2*j.chunk, 1), maxChunk)
+	if j.chunk == 1 {
+		return
+	}
+	var ahead []string
+	for _, ref := range refs {
+		to, err := ref.WithFlags(set, unset)
+		line, ok := moveLine(ref.Path(), to.Path())
+		if err != nil || to == ref || !ok {
+			continue // note refuses it
+		}
+		if ahead = append(ahead, line); len(ahead) == j.chunk {
+			break
+		}
+	}
+	text, before := strings.Join(ahead, ""), j.log.Size()
+	if before+int64(len(text)) <= j.max && j.log.Append([]byte(text)) == nil {
+		j.ahead, j.written = ahead, before
+	}
+}
+
+// forget removes the lines of renames that will not be made in this order.
+func (j *journal) forget() {
+	if len(j.ahead) > 0 {
+		j.log.Cut(j.written)
+		j.ahead = nil
+	}
+}
+
 // close closes the journal, and removes it if it has no rename.
 func (j *journal) close() {
 	if j == nil || j.log == nil {
 		return
 	}
+	j.forget()
 	j.span.To = j.log.Size()
 	if j.moves == 0 {
 		_ = j.log.Remove()

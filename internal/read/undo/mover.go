@@ -131,6 +131,12 @@ func (m *Mover) SetFlags(ref lektordir.Ref, set, unset string) (to lektordir.Ref
 	return to, err
 }
 
+// Announce writes the lines of the first of many calls of SetFlags to the journal, if those that it
+// wrote before are used up. It is called before each of them.
+func (m *Mover) Announce(refs []lektordir.Ref, set, unset string) {
+	m.journal.announce(refs, set, unset)
+}
+
 // Settings records changes of the settings of feeds, before they are made.
 func (m *Mover) Settings(changes ...subscriptions.Change) { m.journal.settings(changes) }
 

@@ -71,7 +71,7 @@ func (l *disk) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string
 	s.Index = l.index()
 	m := undo.Moving(s, "tui")
 	var moved []lektordir.Ref
-	for _, ref := range refs {
+	for i, ref := range refs {
 		if ctx.Err() != nil {
 			break
 		}
@@ -82,6 +82,7 @@ func (l *disk) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string
 			}
 			m.RemoveAll(doomed, (*undo.Mover).Trash)
 		} else {
+			m.Announce(refs[i:], set, unset)
 			to, err := m.SetFlags(ref, set, unset)
 			switch {
 			case err == nil:
