@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -106,13 +105,7 @@ func allFlag() cli.Flag {
 		Usage: "select read entries too, even if the query does not ask for them"}
 }
 
-func rawFlag(usage string) cli.Flag { return &cli.BoolFlag{Name: "raw", Usage: usage} }
-
-func dryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", Usage: "change nothing; print the paths of the entries"}
-}
-
-const uncleaned = "do not clean text of characters that could harm a terminal"
+func dryRunFlag() cli.Flag { return cmdline.DryRunFlag("print the paths of the entries") }
 
 func print0Flag() cli.Flag {
 	return &cli.BoolFlag{Name: "print0", Aliases: []string{"0"},
@@ -148,7 +141,7 @@ func lsCommand() *cli.Command {
 			numberFlag("number the list for other commands, as on a terminal"),
 			cmdline.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
-			rawFlag(uncleaned),
+			cmdline.RawFlag(),
 			noPagerFlag(),
 		},
 		Action: cmdline.Run(viewer.List, "", func(f *cmdline.Flags) viewer.ListOptions {
@@ -164,7 +157,7 @@ func lsCommand() *cli.Command {
 // showFlags returns the flags of show and next, and more.
 func showFlags(more ...cli.Flag) []cli.Flag {
 	return append(more,
-		rawFlag("print the content byte for byte, and nothing else"),
+		&cli.BoolFlag{Name: "raw", Usage: "print the content byte for byte, and nothing else"},
 		&cli.BoolFlag{Name: "feed-text", Usage: "if the content is the article of the page, show the feed's own text"},
 		widthFlag(),
 		noPagerFlag(),
@@ -610,7 +603,7 @@ too. With --run, arguments can be templates, as for -o.
 			numberFlag("number the entries for other commands, as on a terminal"),
 			cmdline.OutputFlag("print as `FORMAT`: path, url, tsv, json, another field or a template"),
 			print0Flag(),
-			rawFlag(uncleaned),
+			cmdline.RawFlag(),
 		},
 		Action: cmdline.Run(viewer.Follow, "", func(f *cmdline.Flags) viewer.FollowOptions {
 			o := viewer.FollowOptions{
@@ -646,16 +639,14 @@ stop, and at the end run CMD ARG. Rules are applied to each entry once.
 			dryRunFlag(),
 			cmdline.OutputFlag("print as `FORMAT`: path (default), url, tsv, json, another field or a template"),
 		},
-		Action: cmdline.Run(applyOrCheck, "apply or check", func(f *cmdline.Flags) rulesOptions {
-			words := f.Args().Tail()
-			o := rulesOptions{what: f.Args().First(), Options: rules.Options{
-				Common: common(f), DryRun: f.Bool("dry-run"), Undo: f.Streams().OutIsTerminal(), Print: f.Printing(),
-			}}
+		Action: cmdline.Run(rules.Apply, "apply or check", func(f *cmdline.Flags) rules.Options {
+			what, words := f.Args().First(), f.Args().Tail()
+			o := rules.Options{Common: common(f), Check: what == "check", DryRun: f.Bool("dry-run"),
+				Undo: f.Streams().OutIsTerminal(), Print: f.Printing()}
 			switch {
-			case o.what != "apply" && o.what != "check":
-				f.Fail(cmdline.Usagef("rules %s: write apply or check", o.what))
-			case o.what == "check" && (len(words) > 0 || f.Bool("again")), o.what == "apply" && len(words) > 0 &&
-				!f.Bool("again"):
+			case what != "apply" && what != "check":
+				f.Fail(cmdline.Usagef("rules %s: write apply or check", what))
+			case o.Check && f.Bool("again"), len(words) > 0 && (o.Check || !f.Bool("again")):
 				f.Fail(cmdline.Usagef("a query needs rules apply --again"))
 			case f.Bool("again"):
 				o.Again = words
@@ -663,19 +654,6 @@ stop, and at the end run CMD ARG. Rules are applied to each entry once.
 			return o
 		}),
 	}
-}
-
-// rulesOptions are the options of rules apply and rules check.
-type rulesOptions struct {
-	rules.Options
-	what string
-}
-
-func applyOrCheck(ctx context.Context, o rulesOptions, s *cmdline.Streams) error {
-	if o.what == "check" {
-		return rules.Check(ctx, o.Options, s)
-	}
-	return rules.Apply(ctx, o.Options, s)
 }
 
 func indexCommand() *cli.Command {

@@ -1,5 +1,6 @@
 // Package content is the room of the contents of entries, made safe: HTML, text for a terminal, mail. It
-// holds the style sheet of all pages that lektor makes. It may import text and lektordir.
+// holds the style sheet of all pages that lektor makes, and how authors, languages and enclosures are shown. It may
+// import text and lektordir.
 package content
 
 import _ "embed" // for StyleSheet

@@ -11,6 +11,7 @@ import (
 	"io"
 	"mime"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -98,12 +99,9 @@ func extract(page []byte, base *url.URL, contentType string) (*fulltext.Article,
 	}
 	a.Title = found.Title()
 	clean(found.Node, base)
-	var b strings.Builder
-	if err := found.RenderHTML(&b); err == nil {
+	var b, plain strings.Builder
+	if errors.Join(found.RenderHTML(&b), found.RenderText(&plain)) == nil && strings.TrimSpace(plain.String()) != "" {
 		a.Content = strings.TrimSpace(b.String())
-	}
-	if strings.TrimSpace(textOf(found.Node)) == "" {
-		a.Content = ""
 	}
 	return a, nil
 }
@@ -241,10 +239,8 @@ func clean(root *html.Node, base *url.URL) {
 				strings.HasPrefix(a.Key, "data-") || a.Key == "srcdoc" {
 				continue
 			}
-			for _, name := range references {
-				if a.Key == name {
-					a.Val = reference(base, a.Val)
-				}
+			if slices.Contains(references, a.Key) {
+				a.Val = reference(base, a.Val)
 			}
 			if a.Val != "" || a.Key == "alt" {
 				kept = append(kept, a)
@@ -274,14 +270,4 @@ func reference(base *url.URL, raw string) string {
 		return u.String()
 	}
 	return ""
-}
-
-func textOf(root *html.Node) string {
-	var b strings.Builder
-	for n := range root.Descendants() {
-		if n.Type == html.TextNode {
-			b.WriteString(n.Data)
-		}
-	}
-	return b.String()
 }

@@ -14,23 +14,16 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// mailed is an entry whose message was written.
-type mailed struct {
-	*entrystore.Record
-	file string // path of the message
-	id   string // identifier of the message
-}
-
 // mailColumns returns the columns of -o: those of entries, and two for the message.
-func mailColumns() []cmdline.Column[*mailed] {
-	list := []cmdline.Column[*mailed]{
-		{Name: "file", Verbatim: true, Get: func(m *mailed) any { return m.file }},
-		{Name: "messageid", Get: func(m *mailed) any { return m.id }},
+func mailColumns() []cmdline.Column[*post] {
+	list := []cmdline.Column[*post]{
+		{Name: "file", Verbatim: true, Get: func(p *post) any { return p.file }},
+		{Name: "messageid", Get: func(p *post) any { return p.message.ID }},
 	}
 	for _, c := range entrystore.Columns() {
-		list = append(list, cmdline.Column[*mailed]{
+		list = append(list, cmdline.Column[*post]{
 			Name: c.Name, Extra: c.Extra, Full: c.Full, Sparse: c.Sparse, Text: c.Text, Verbatim: c.Verbatim,
-			Get: func(m *mailed) any { return c.Get(m.Record) },
+			Get: func(p *post) any { return c.Get(p.record) },
 		})
 	}
 	return list
@@ -41,7 +34,7 @@ type mailing struct {
 	*run
 	images bool
 	ledger *mailLedger
-	print  *cmdline.Printer[*mailed] // nil if nothing is printed
+	print  *cmdline.Printer[*post] // nil if nothing is printed
 	added  int
 	// step is called before each step that a kill may interrupt; for tests.
 	step func()
@@ -71,6 +64,7 @@ type post struct {
 	version bool // another version of the entry was mailed before
 	message *mailmsg.Message
 	data    []byte
+	file    string // path of the message, once it is there
 }
 
 // posts returns the entries of the query that are not in the ledger, oldest first; without a
@@ -158,7 +152,8 @@ func (m *mailing) done(p *post, file string) error {
 	if m.print == nil {
 		return nil
 	}
-	return m.print.Print(&mailed{Record: p.record, file: file, id: p.message.ID})
+	p.file = file
+	return m.print.Print(p)
 }
 
 // end flushes the printed records. Without any, it prints on a terminal how many messages were
@@ -206,7 +201,7 @@ func (m *mailing) inBatches(ctx context.Context, f func([]*post) error) error {
 			return err
 		}
 		for _, p := range made {
-			p.data, p.message = nil, &mailmsg.Message{ID: p.message.ID} // the list holds all posts
+			p.data, p.file, p.message = nil, "", &mailmsg.Message{ID: p.message.ID} // the list holds all posts
 		}
 		bar.Add(len(batch))
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/lektordir/lektor/internal/content"
 	"github.com/lektordir/lektor/internal/content/htmlsafe"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/content/mailmsg"
@@ -237,21 +238,21 @@ type enclosure struct{ URL, Name, About, Player, Source string }
 
 // entry returns the values of an entry's page.
 func (w *site) entry(i *item, e *lektordir.Entry, images bool, kept podcast.Kept) map[string]any {
-	content := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), w.feedOf(i).ID),
+	text := htmlsafe.Clean(e.Content, e.Type, htmlsafe.Options{Base: cmp.Or(e.URL(), w.feedOf(i).ID),
 		NoImages: !images})
-	if strings.TrimSpace(content) == "" && e.Summary != "" {
-		content = htmlsafe.Clean([]byte(e.Summary), "text/plain", htmlsafe.Options{})
+	if strings.TrimSpace(text) == "" && e.Summary != "" {
+		text = htmlsafe.Clean([]byte(e.Summary), "text/plain", htmlsafe.Options{})
 	}
 	var enclosures []enclosure
 	for _, enc := range e.Enclosures {
 		x := enclosure{URL: enc.URL, Source: htmlsafe.URL(enc.URL)}
-		if x.Name, x.About = mailmsg.About(enc); x.Source != "" {
+		if x.Name, x.About = content.About(enc); x.Source != "" {
 			x.Player, _, _ = strings.Cut(enc.Type, "/")
 		}
 		enclosures = append(enclosures, x)
 	}
-	return map[string]any{"Title": i.Shown(), "Item": i, "Content": content,
-		"Author":   mailmsg.Authors(feedurl.RedactText(cmp.Or(e.Author, w.feedOf(i).Author)), false),
+	return map[string]any{"Title": i.Shown(), "Item": i, "Content": text,
+		"Author":   content.Authors(feedurl.RedactText(cmp.Or(e.Author, w.feedOf(i).Author)), false),
 		"Original": entrystore.Followable(e.URL()), "Comments": entrystore.Followable(e.Comments),
 		"Ask": i.images && !images, "Enclosures": enclosures, "Podcast": htmlsafe.Podcast(e, kept),
 		"Categories": termsafe.Squeeze(strings.Join(e.Categories, ", "))}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,7 +48,7 @@ func (s *Server) library(path string) (*library, error) {
 	if l := s.libraries[path]; l != nil {
 		return l, nil
 	}
-	dir, err := cmdline.OpenDir(path, &lektordir.Options{Now: s.now, Sleep: s.opts.Sleep})
+	dir, err := cmdline.OpenDir(path, &lektordir.Options{Now: s.opts.Now, Sleep: s.opts.Sleep})
 	if err != nil {
 		return nil, err
 	}
@@ -78,24 +77,6 @@ func (l *library) about(hash string) *lektordir.Feed {
 // fetcher delivers, but not one that was unsubscribed from.
 func shown(f *catalog.Feed) bool {
 	return f.About != nil && !f.About.Ended && (f.Shown > 0 || f.About.Subscribed)
-}
-
-// within yields the entries of some feeds that clients see, with ids from a first one on and less than another.
-func within(s *catalog.Snapshot, from, before greader.ID, oldest bool) func(yield func(Entry) bool) {
-	if before == 0 {
-		before = math.MaxInt64
-	}
-	all := s.Falling(uint64(from), uint64(before))
-	if oldest {
-		all = s.Rising(uint64(from), uint64(before))
-	}
-	return func(yield func(Entry) bool) {
-		for id, e := range all {
-			if !e.Trashed() && !yield(Entry{greader.ID(id), e}) {
-				return
-			}
-		}
-	}
 }
 
 // Items returns the entries with some ids that clients see.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,16 +14,12 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// edit is the flags that a request sets and clears.
-type edit struct{ set, clear string }
-
-// editOf reads the tags that a request adds and removes. States that the server does not know, and
-// labels other than those of flags, change nothing.
-func (v *View) editOf(add, remove []string) edit {
-	var e edit
+// editOf returns the flags to set and to clear for the tags that a request adds and removes. States that the server
+// does not know, and labels other than those of flags, change nothing.
+func (v *View) editOf(add, remove []string) (set, unset string) {
 	for _, id := range remove {
 		if s, ok := greader.ParseStream(id); ok && id != "" {
-			e.clear += v.flagsOf(s)
+			unset += v.flagsOf(s)
 		}
 	}
 	for _, id := range add {
@@ -31,24 +28,17 @@ func (v *View) editOf(add, remove []string) edit {
 			continue
 		}
 		if s == (greader.Stream{Kind: greader.State, Name: greader.KeptUnread}) {
-			e.clear += "S"
+			unset += "S"
 		}
-		e.set += v.flagsOf(s)
+		set += v.flagsOf(s)
 	}
 	// A tag that is added counts more than the same one removed.
-	e.clear = strings.Map(func(c rune) rune {
-		if strings.ContainsRune(e.set, c) {
+	return set, strings.Map(func(c rune) rune {
+		if strings.ContainsRune(set, c) {
 			return -1
 		}
 		return c
-	}, e.clear)
-	return e
-}
-
-// changes reports whether an entry with these flags has others after the edit.
-func (e edit) changes(flags string) bool {
-	missing := func(c rune) bool { return !strings.ContainsRune(flags, c) }
-	return strings.ContainsFunc(e.set, missing) || strings.ContainsAny(flags, e.clear)
+	}, unset)
 }
 
 // flagsOf returns the flag of a stream, "" if it has none.
@@ -79,8 +69,8 @@ func (c *request) editTag() error {
 	if err != nil {
 		return err
 	}
-	e := v.editOf(c.values["a"], c.values["r"])
-	_, err = v.mark(v.Items(greader.ParseIDs(c.values["i"])), e)
+	set, unset := v.editOf(c.values["a"], c.values["r"])
+	_, err = v.Mark(v.Items(greader.ParseIDs(c.values["i"])), set, unset)
 	return err
 }
 
@@ -98,45 +88,38 @@ func (v *View) moving(move func(m *undo.Mover, moved map[string]bool)) undo.Span
 	return m.Span()
 }
 
-// mark sets and clears flags of entries, and returns how many it changed.
-func (v *View) mark(entries []Entry, e edit) (done Done, err error) {
-	done.Span = v.moving(func(m *undo.Mover, moved map[string]bool) {
-		done.Count, err = v.markBy(m, moved, entries, e)
-	})
-	return done, err
-}
-
-// markBy is mark by a mover. It adds the feeds with changes to moved.
-func (v *View) markBy(m *undo.Mover, moved map[string]bool, entries []Entry, e edit) (n int, err error) {
-	var first error
-	failed := 0
+// Mark sets and clears flags of entries, except of those that have them so. The error is that of the first of them that
+// could not be marked.
+func (v *View) Mark(entries []Entry, set, unset string) (done Done, err error) {
 	var refs []lektordir.Ref
 	for _, at := range entries {
-		if e.changes(at.Flags().String()) {
+		flags := at.Flags().String()
+		missing := func(c rune) bool { return !strings.ContainsRune(flags, c) }
+		if strings.ContainsFunc(set, missing) || strings.ContainsAny(flags, unset) {
 			refs = append(refs, at.Ref())
-			if strings.Contains(e.set, "S") {
+			if strings.Contains(set, "S") {
 				v.request.lib.seen.add(at.Key, v.Store.Now)
 			}
 		}
 	}
-	for i, ref := range refs {
-		moved[ref.Feed] = true
-		m.Announce(refs[i:], e.set, e.clear)
-		_, err := m.SetFlags(ref, e.set, e.clear)
-		if err == nil {
-			n++
+	failed := 0
+	done.Span = v.moving(func(m *undo.Mover, moved map[string]bool) {
+		for i, ref := range refs {
+			moved[ref.Feed] = true
+			m.Announce(refs[i:], set, unset)
+			switch _, bad := m.SetFlags(ref, set, unset); {
+			case bad == nil:
+				done.Count++
+			case !errors.Is(bad, fs.ErrNotExist) && !undo.Removed(bad):
+				failed++
+				err = cmp.Or(err, bad)
+			}
 		}
-		if err == nil || errors.Is(err, fs.ErrNotExist) || undo.Removed(err) {
-			continue
-		}
-		if failed++; first == nil {
-			first = err
-		}
-	}
+	})
 	if failed > 1 {
-		return n, fmt.Errorf("%d of %d entries could not be marked: %w", failed, len(entries), first)
+		err = fmt.Errorf("%d of %d entries could not be marked: %w", failed, len(entries), err)
 	}
-	return n, first
+	return done, err
 }
 
 // markAll implements mark-all-as-read: for the entries that are in the lektor-dir when the request
@@ -163,6 +146,6 @@ func (c *request) markAll() error {
 			found = append(found, e)
 		}
 	}
-	_, err = v.mark(found, edit{set: "S"})
+	_, err = v.Mark(found, "S", "")
 	return err
 }

@@ -59,19 +59,15 @@ type Accounts interface {
 	Logout(ctx context.Context, token string) error
 }
 
-// Page answers the requests of browsers, see package page.
-type Page interface {
-	// Answer answers a request for a path below the base path, without slashes around it. It returns false if the
-	// request is not one of a browser.
-	Answer(w http.ResponseWriter, r *http.Request, path string) bool
-}
+// Page answers the requests of browsers, see package page: for a path below the base path, without slashes around it.
+// It returns false if the request is not one of a browser.
+type Page func(w http.ResponseWriter, r *http.Request, path string) bool
 
 // Server answers requests. It is safe for concurrent use.
 type Server struct {
 	opts     Options
 	accounts Accounts
 	s        *cmdline.Streams
-	now      func() time.Time
 	page     Page
 	sync     func(dir string, rels ...string) error // dirfs.SyncMoves
 
@@ -87,7 +83,7 @@ func New(o Options, a Accounts, s *cmdline.Streams) *Server {
 	if o.After == nil {
 		o.After = func(d time.Duration, f func()) { time.AfterFunc(d, f) }
 	}
-	server := &Server{opts: o, accounts: a, s: s, now: o.Now, sync: dirfs.SyncMoves, libraries: map[string]*library{}}
+	server := &Server{opts: o, accounts: a, s: s, sync: dirfs.SyncMoves, libraries: map[string]*library{}}
 	if o.Page != nil {
 		server.page = o.Page(server)
 	}
@@ -260,7 +256,7 @@ func (c *request) status(err error) string {
 // serve finds the route of a request, checks the token, and answers.
 func (c *request) serve() error {
 	path, stream, ok := greader.SplitPath(c.r.URL.EscapedPath(), c.opts.BasePath)
-	if ok && c.page != nil && c.page.Answer(c.w, c.r, path) {
+	if ok && c.page != nil && c.page(c.w, c.r, path) {
 		c.name = "the page"
 		return nil
 	}

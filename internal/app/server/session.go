@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/feeds/subscriptions"
-	"github.com/lektordir/lektor/internal/http/httpserver"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/read/catalog"
 	"github.com/lektordir/lektor/internal/read/undo"
@@ -29,17 +27,8 @@ func (s *Server) Options() Options { return s.opts }
 // Warn reports an error of a request.
 func (s *Server) Warn(err error) { s.s.Report.Warn("%v", err) }
 
-// Login checks the password of a browser and returns a new token. The error is one of package accounts.
-func (s *Server) Login(r *http.Request, name, password string) (token string, err error) {
-	token, _, err = s.accounts.Login(r.Context(), name, password, r.UserAgent(),
-		httpserver.Peer(r, s.opts.TrustedProxies))
-	return token, err
-}
-
-// Logout revokes a token.
-func (s *Server) Logout(ctx context.Context, token string) error {
-	return s.accounts.Logout(ctx, token)
-}
+// Accounts returns the users and tokens of the server.
+func (s *Server) Accounts() Accounts { return s.accounts }
 
 // Open returns the lektor-dir of the user with a token, for one request. Feeds are in all their folders. The error
 // is accounts.ErrDenied if the token is not valid.
@@ -106,11 +95,6 @@ func (v *View) Trouble(f *catalog.Feed) string {
 type Done struct {
 	Count int
 	undo.Span
-}
-
-// Mark sets and clears flags of entries.
-func (v *View) Mark(entries []Entry, set, unset string) (Done, error) {
-	return v.mark(entries, edit{set, unset})
 }
 
 // TakeBack takes back a change. What was changed again since stays as it is.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -39,10 +38,7 @@ const maxURL = 8 << 10
 // editor changes the subscriptions of a user.
 type editor struct {
 	*View
-	w     *commit.Writer
-	ctx   context.Context
-	allow []netip.Prefix
-
+	w        *commit.Writer
 	recorded undo.Span // the last change
 }
 
@@ -60,7 +56,7 @@ func (c *request) edit(do func(*editor) error) error {
 		return err
 	}
 	defer w.Close()
-	return do(&editor{View: v, w: w, ctx: c.r.Context(), allow: c.opts.AllowPrivate})
+	return do(&editor{View: v, w: w})
 }
 
 // record records changes in the journal of undo that has the client's marks.
@@ -70,7 +66,7 @@ func (e *editor) record(changes ...subscriptions.Change) {
 
 // whenFree calls do again while a fetcher has the feed locked, for ten seconds.
 func (e *editor) whenFree(do func() error) error {
-	err := workers.WhileBusy(e.ctx, e.dir.Options().Sleep, workers.Patience, nil, commit.IsBusy, do)
+	err := workers.WhileBusy(e.request.r.Context(), e.dir.Options().Sleep, workers.Patience, nil, commit.IsBusy, do)
 	if commit.IsBusy(err) {
 		return &httpError{http.StatusConflict, "the feed is being fetched; try again later"}
 	}
@@ -119,7 +115,7 @@ func (e *editor) subscribe(url, title string, folders []string) (hash string, er
 		}
 		return hash, e.change(hash, title, folders, nil)
 	}
-	from, err := refuses(url, e.allow)
+	from, err := refuses(url, e.request.opts.AllowPrivate)
 	if err != nil {
 		return "", err
 	}
@@ -347,20 +343,14 @@ func (c *request) quickAdd() error {
 	return c.json(answer)
 }
 
-// withScheme returns a URL that a user may have typed without its scheme.
+// withScheme returns a URL that a user may have typed without its scheme: as a host, perhaps with a port and a path.
 func withScheme(url string) string {
-	if isHost(url) {
+	host, _, _ := strings.Cut(url, "/")
+	name, port, _ := strings.Cut(host, ":")
+	if strings.Contains(name, ".") && strings.Trim(port, "0123456789") == "" {
 		return "https://" + url
 	}
 	return url
-}
-
-// isHost reports whether a text is a URL without its scheme, as users type it: a host, perhaps with
-// a port and a path.
-func isHost(text string) bool {
-	host, _, _ := strings.Cut(text, "/")
-	name, port, _ := strings.Cut(host, ":")
-	return strings.Contains(name, ".") && strings.Trim(port, "0123456789") == ""
 }
 
 // label returns the folder or flag that a request names in s, or in t without "user/-/label/".
@@ -487,7 +477,7 @@ func (c *request) disableTag() error {
 		case flag != "" && !folder:
 			gone = e.labelsOf(flag)
 			flagged := e.In(greader.Stream{Kind: greader.Label, Name: name}, 0, 0, true)
-			_, err = e.mark(slices.Collect(flagged), edit{clear: flag})
+			_, err = e.Mark(slices.Collect(flagged), "", flag)
 		}
 		if err != nil {
 			return err

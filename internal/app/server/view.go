@@ -2,6 +2,7 @@ package server
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -36,7 +37,7 @@ func (c *request) currentView() (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	store := entrystore.New(c.lib.dir, c.now(), c.s)
+	store := entrystore.New(c.lib.dir, c.opts.Now(), c.s)
 	return &View{s.Only(shown), c.lib.dir, store, c.opts.AllCategories, c, labels}, nil
 }
 
@@ -60,10 +61,13 @@ func (v *View) each(l greader.List, f func(Entry)) (next greader.ID) {
 // In yields the entries of a stream with keys from a first one on and less than another, 0 for no limit: the last
 // one first, or the other way around if rising is set.
 func (v *View) In(s greader.Stream, from, before greader.ID, rising bool) iter.Seq[Entry] {
-	in := v.has(s)
+	in, some := v.has(s), v.Only(v.mayHave(s))
+	if before == 0 {
+		before = math.MaxInt64
+	}
 	return func(yield func(Entry) bool) {
-		for e := range within(v.Only(v.mayHave(s)), from, before, rising) {
-			if in(e.Entry) && !yield(e) {
+		for id, e := range some.Between(uint64(from), uint64(before), rising) {
+			if !e.Trashed() && in(e) && !yield(Entry{greader.ID(id), e}) {
 				return
 			}
 		}

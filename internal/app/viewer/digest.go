@@ -51,7 +51,7 @@ func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
 		func(r *entrystore.Record) bool { return v.Usable(r.Check()) }); err != nil {
 		return err
 	}
-	d := &digest{viewer: v, o: o, feeds: map[string]*digestFeed{}}
+	d := &digest{viewer: v, o: o, feeds: map[string]*counted{}}
 	d.sort(list)
 	defer v.mover.Close()
 	if o.HTML != nil {
@@ -82,7 +82,7 @@ func Digest(ctx context.Context, o DigestOptions, s *cmdline.Streams) error {
 type digest struct {
 	*viewer
 	o     DigestOptions
-	feeds map[string]*digestFeed // by hash
+	feeds map[string]*counted // by hash
 	shown []*entrystore.Record
 }
 
@@ -90,12 +90,12 @@ type digest struct {
 func (d *digest) sort(list []*entrystore.Record) {
 	for _, r := range list {
 		if d.feeds[r.Ref.Feed] == nil {
-			d.feeds[r.Ref.Feed] = &digestFeed{title: query.Fold(r.Feed().Title())}
+			d.feeds[r.Ref.Feed] = &counted{key: query.Fold(r.Feed().Title())}
 		}
 		d.feeds[r.Ref.Feed].Add(r.Ref)
 	}
 	slices.SortFunc(list, func(a, b *entrystore.Record) int {
-		return cmp.Or(cmp.Compare(d.feeds[a.Ref.Feed].title, d.feeds[b.Ref.Feed].title),
+		return cmp.Or(cmp.Compare(d.feeds[a.Ref.Feed].key, d.feeds[b.Ref.Feed].key),
 			cmp.Compare(a.Ref.Feed, b.Ref.Feed), entrystore.ByDate(a, b))
 	})
 }
@@ -122,12 +122,6 @@ func (d *digest) text(r *entrystore.Record) string {
 		b.WriteString("    " + url + "\n")
 	}
 	return b.String()
-}
-
-// digestFeed is the counts and the sort key of a feed in a digest.
-type digestFeed struct {
-	counted
-	title string // folded
 }
 
 // html runs lektor-pages to write the digest as HTML, and then marks the entries as read. The

@@ -13,11 +13,11 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/content"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/content/podcast"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/read/undo"
-	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -276,16 +276,7 @@ func Header(b *strings.Builder, v *entrystore.Store, r *entrystore.Record) {
 		line("Full text", e.FullText.URL)
 	}
 	for _, enc := range e.Enclosures {
-		about := enc.Type
-		if enc.Length > 0 {
-			if about != "" {
-				about += ", "
-			}
-			about += humanize.Bytes(enc.Length)
-		}
-		if about != "" {
-			about = " (" + about + ")"
-		}
+		_, about := content.About(enc)
 		line("Enclosure", enc.URL+about)
 	}
 	for _, f := range podcast.Fields(e) {

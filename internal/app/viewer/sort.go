@@ -25,26 +25,19 @@ type order struct {
 	by     func(a, b *entrystore.Record) int
 	fields lektordir.Fields
 	down   bool
-	newest bool // equal entries are newest first
 	thread bool // sort by [byThread]
 	best   bool // Newest keeps the first entries, not the newest
 }
 
+// compare compares entries. Equal ones are newest first, if the dates are read.
 func (o order) compare(a, b *entrystore.Record) int {
-	c := o.by(a, b)
-	if o.down {
-		c = -c
-	}
-	if c != 0 {
+	switch c := o.by(a, b); {
+	case c != 0 && o.down:
+		return -c
+	case c != 0 || o.fields&lektordir.FieldPubDate == 0:
 		return c
 	}
-	if o.fields&lektordir.FieldPubDate == 0 {
-		return 0
-	}
-	if c = entrystore.ByDate(a, b); o.newest || o.down {
-		c = -c
-	}
-	return c
+	return entrystore.ByDate(b, a)
 }
 
 // by compares entries by a value, which it finds once for each.
@@ -69,23 +62,23 @@ func sortOrder(name string, random func() uint64) (order, error) {
 	const dated = lektordir.FieldPubDate
 	key, down := strings.CutPrefix(name, "-")
 	o, ok := map[string]order{
-		"date": {fields: dated, by: func(a, b *entrystore.Record) int { return 0 }},
+		"date": {fields: dated, by: entrystore.ByDate},
 		"delivered": {by: func(a, b *entrystore.Record) int {
 			return cmp.Or(a.Ref.Delivered().Compare(b.Ref.Delivered()), cmp.Compare(a.Ref.Unique, b.Ref.Unique))
 		}},
-		"feed": {fields: dated, newest: true,
+		"feed": {fields: dated,
 			by: by(func(r *entrystore.Record) string { return query.Fold(r.Feed().Title()) })},
-		"title": {fields: dated | lektordir.FieldTitle, newest: true,
+		"title": {fields: dated | lektordir.FieldTitle,
 			by: by(func(r *entrystore.Record) string { return query.Fold(strings.TrimSpace(r.OwnTitle())) })},
-		"author": {fields: dated | lektordir.FieldAuthor, newest: true,
+		"author": {fields: dated | lektordir.FieldAuthor,
 			by: by(func(r *entrystore.Record) string { return query.Fold(r.Author()) })},
 		"thread": {fields: dated | lektordir.FieldInReplyTo, thread: true},
-		"flags": {fields: dated, newest: true,
+		"flags": {fields: dated,
 			by: by(func(r *entrystore.Record) string { return entrystore.FlagOrder(r.Ref) })},
-		"relevance": {fields: dated | lektordir.FieldTitle | lektordir.FieldAuthor, newest: true, best: true},
+		"relevance": {fields: dated | lektordir.FieldTitle | lektordir.FieldAuthor, best: true},
 		"random":    {best: true, by: by(func(*entrystore.Record) uint64 { return random() })},
 		// Entries without a rank, see RFC 5005, section 2, come last.
-		"rank": {fields: dated, newest: true,
+		"rank": {fields: dated,
 			by: by(func(r *entrystore.Record) int { return cmp.Or(r.Rank(), math.MaxInt) })},
 	}[key]
 	if !ok {

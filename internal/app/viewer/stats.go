@@ -41,7 +41,6 @@ const DefaultWeeks = 12
 
 // stat is the statistics of a feed.
 type stat struct {
-	feed *lektordir.Feed
 	counted
 	Weeks  []int     // number of entries dated in each week, oldest week first
 	newest time.Time // date of the newest entry
@@ -89,7 +88,7 @@ func stats(ctx context.Context, v *session.Session, weeks int) ([]*stat, error) 
 	statOf := func(f *lektordir.Feed) *stat {
 		x := byFeed[f.Hash]
 		if x == nil {
-			x = &stat{feed: f, Weeks: make([]int, weeks), dirs: []string{v.Dir.Join("src", f.Hash)}}
+			x = &stat{counted: counted{feed: f}, Weeks: make([]int, weeks), dirs: []string{v.Dir.Join("src", f.Hash)}}
 			byFeed[f.Hash] = x
 		}
 		return x

@@ -52,11 +52,17 @@ func called(app string, args []string) string {
 // Program returns the path of another program of lektor, in the directory of this one, else in
 // $PATH.
 func Program(name string) (string, error) {
-	path, err := beside(name)
-	if err != nil {
-		err = Hint(err, "install %s, which belongs to %s, in the same directory", name, filepath.Base(os.Args[0]))
+	if self, err := os.Executable(); err == nil {
+		path := filepath.Join(filepath.Dir(self), name)
+		if fi, err := os.Stat(path); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
+			return path, nil
+		}
 	}
-	return path, err
+	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrDot) {
+		err = nil // the user's $PATH contains the current directory
+	}
+	return path, Hint(err, "install %s, which belongs to %s, in the same directory", name, filepath.Base(os.Args[0]))
 }
 
 // RunBeside runs another program of lektor under the name of this one, with args and in, writes to
@@ -86,18 +92,4 @@ func RunBeside(ctx context.Context, program string, args []string, in io.Reader,
 		return fmt.Errorf("%s: %w", program, err)
 	}
 	return nil
-}
-
-func beside(program string) (string, error) {
-	if self, err := os.Executable(); err == nil {
-		path := filepath.Join(filepath.Dir(self), program)
-		if fi, err := os.Stat(path); err == nil && fi.Mode().IsRegular() && fi.Mode()&0o111 != 0 {
-			return path, nil
-		}
-	}
-	path, err := exec.LookPath(program)
-	if errors.Is(err, exec.ErrDot) {
-		err = nil // the user's $PATH contains the current directory
-	}
-	return path, err
 }

@@ -25,7 +25,6 @@ type lines struct {
 	pre     int    // number of open pre elements
 	preHead bool   // at the beginning of a pre element
 	gap     int    // newlines to write before the next line
-	wrote   bool   // something was written
 	last    string // prefix of a blank line after the last line
 }
 
@@ -127,14 +126,11 @@ func (l *lines) quotes() string {
 
 // line writes one line, after the pending newlines.
 func (l *lines) line(s string) {
-	if l.wrote {
-		if l.gap > 1 {
-			l.out.WriteString(l.blank())
-			l.out.WriteByte('\n')
-		}
+	if l.out.Len() > 0 && l.gap > 1 {
+		l.out.WriteString(l.blank())
+		l.out.WriteByte('\n')
 	}
 	l.gap = 1
-	l.wrote = true
 	l.out.WriteString(strings.TrimRight(l.prefix(true)+s, " \u00a0"))
 	l.out.WriteByte('\n')
 	l.last = l.quotes()

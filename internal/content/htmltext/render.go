@@ -596,7 +596,7 @@ func (r *renderer) finish() string {
 	r.block(1)
 	r.out.frames = nil
 	for i, target := range r.notes.urls {
-		if i == 0 && r.out.wrote {
+		if i == 0 && r.out.out.Len() > 0 {
 			r.out.out.WriteByte('\n')
 		}
 		r.out.out.WriteString("[" + strconv.Itoa(i+1) + "] " + target + "\n")

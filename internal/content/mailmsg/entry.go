@@ -5,16 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/mail"
-	"net/url"
-	"path"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/lektordir/lektor/internal/content"
 	"github.com/lektordir/lektor/internal/content/htmlsafe"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/text/feedurl"
-	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -114,30 +111,7 @@ func FeedTitle(f *lektordir.Feed) string {
 
 // author returns the names of the authors, and the addresses of authors without a name.
 func (e *Entry) author() string {
-	return Authors(feedurl.RedactText(cmp.Or(e.Entry.Author, e.Feed.Author)), true)
-}
-
-// Authors returns the names in a line of authors. With addresses it also returns the addresses of
-// authors without a name, otherwise none.
-func Authors(line string, addresses bool) string {
-	var names []string
-	for one := range strings.SplitSeq(line, ", ") {
-		name, _, _ := strings.Cut(one, "<")
-		if name = strings.TrimSpace(name); name == "" {
-			name = strings.Trim(one, "<> ")
-		}
-		if !addresses {
-			words := slices.DeleteFunc(strings.Fields(name),
-				func(w string) bool { return strings.IndexByte(strings.TrimLeft(w, "("), '@') > 0 })
-			if name = strings.Join(words, " "); strings.HasPrefix(name, "(") {
-				name = strings.Trim(name, "()")
-			}
-		}
-		if name = termsafe.Squeeze(name); name != "" {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ", ")
+	return content.Authors(feedurl.RedactText(cmp.Or(e.Entry.Author, e.Feed.Author)), true)
 }
 
 // maxKeywords is the maximum number of categories in a header.
@@ -154,22 +128,13 @@ func (e *Entry) keywords() string {
 }
 
 // language returns the language tag of the entry, "" if it is not valid.
-func (e *Entry) language() string { return language(cmp.Or(e.Entry.Language, e.Feed.Language)) }
+func (e *Entry) language() string { return content.Language(cmp.Or(e.Entry.Language, e.Feed.Language)) }
 
 // Lang returns the attribute of HTML for a language tag, with a leading space, "" if the tag is not
 // valid.
 func Lang(tag string) string {
-	if tag = language(tag); tag != "" {
+	if tag = content.Language(tag); tag != "" {
 		tag = ` lang="` + tag + `"`
-	}
-	return tag
-}
-
-// language returns a language tag, "" if it is not valid (RFC 5646, 2.1).
-func language(tag string) string {
-	if len(tag) < 2 || len(tag) > 35 || !isASCII(tag) ||
-		strings.Trim(strings.ToLower(tag), "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		return ""
 	}
 	return tag
 }
@@ -179,16 +144,16 @@ func (e *Entry) base() string { return cmp.Or(e.Entry.URL(), feedurl.Public(e.Fe
 
 // text returns the entry as plain text. It begins with title if that is not empty.
 func (e *Entry) text(title string) string {
-	content := htmltext.Render(e.Entry.Content, e.Entry.Type, htmltext.Options{Width: width, Base: e.base()})
-	if strings.TrimSpace(content) == "" {
-		content = htmltext.Render([]byte(e.Entry.Summary), "text/plain", htmltext.Options{Width: width})
+	body := htmltext.Render(e.Entry.Content, e.Entry.Type, htmltext.Options{Width: width, Base: e.base()})
+	if strings.TrimSpace(body) == "" {
+		body = htmltext.Render([]byte(e.Entry.Summary), "text/plain", htmltext.Options{Width: width})
 	}
 	var b strings.Builder
 	if title != "" {
 		b.WriteString(title + "\n\n")
 	}
-	if content = strings.Trim(content, "\n"); strings.TrimSpace(content) != "" {
-		b.WriteString(content + "\n\n")
+	if body = strings.Trim(body, "\n"); strings.TrimSpace(body) != "" {
+		b.WriteString(body + "\n\n")
 	}
 	for _, link := range []struct{ what, url string }{{"", e.Entry.URL()}, {"Comments: ", e.Entry.Comments}} {
 		if url := termsafe.Line(link.url); url != "" {
@@ -196,33 +161,10 @@ func (e *Entry) text(title string) string {
 		}
 	}
 	for _, enc := range e.Entry.Enclosures {
-		_, about := About(enc)
+		_, about := content.About(enc)
 		b.WriteString("Enclosure: " + termsafe.Line(enc.URL) + about + "\n")
 	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
-}
-
-// About returns the file name of an enclosure, and its type and size in parentheses with a leading
-// space, "" if both are unknown.
-func About(enc lektordir.Enclosure) (name, about string) {
-	name = "enclosure"
-	if u, err := url.Parse(enc.URL); err == nil {
-		name = u.Hostname()
-		if base := path.Base(u.Path); base != "." && base != "/" {
-			name = termsafe.Squeeze(base)
-		}
-	}
-	var parts []string
-	if t := termsafe.Squeeze(enc.Type); t != "" {
-		parts = append(parts, t)
-	}
-	if enc.Length > 0 {
-		parts = append(parts, humanize.Bytes(enc.Length))
-	}
-	if len(parts) > 0 {
-		about = " (" + strings.Join(parts, ", ") + ")"
-	}
-	return name, about
 }
 
 // html returns the entry as an HTML document.
@@ -244,19 +186,19 @@ func (e *Entry) html(title string) string {
 // content returns the content as HTML, followed by links to the enclosures. heading is the level of its
 // highest headings.
 func (e *Entry) content(heading int) string {
-	content := htmlsafe.Clean(e.Entry.Content, e.Entry.Type, htmlsafe.Options{Base: e.base(), Heading: heading,
+	body := htmlsafe.Clean(e.Entry.Content, e.Entry.Type, htmlsafe.Options{Base: e.base(), Heading: heading,
 		NoImages: !e.Images})
-	if strings.TrimSpace(content) == "" {
+	if strings.TrimSpace(body) == "" {
 		// For content that is not text, this states its type.
 		text := cmp.Or(e.Entry.Summary, htmltext.Render(e.Entry.Content, e.Entry.Type, htmltext.Options{}))
-		content = htmlsafe.Clean([]byte(text), "text/plain", htmlsafe.Options{})
+		body = htmlsafe.Clean([]byte(text), "text/plain", htmlsafe.Options{})
 	}
 	var b strings.Builder
-	b.WriteString("<div dir=\"auto\"" + Lang(e.language()) + ">\n" + content + "\n</div>\n")
+	b.WriteString("<div dir=\"auto\"" + Lang(e.language()) + ">\n" + body + "\n</div>\n")
 	if len(e.Entry.Enclosures) > 0 {
 		b.WriteString("<ul>\n")
 		for _, enc := range e.Entry.Enclosures {
-			name, about := About(enc)
+			name, about := content.About(enc)
 			b.WriteString("<li>" + htmlsafe.Link(enc.URL, name) + htmlsafe.Text(about) + "</li>\n")
 		}
 		b.WriteString("</ul>\n")

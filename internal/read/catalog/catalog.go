@@ -34,7 +34,7 @@ import (
 // Options are the options of [Open].
 type Options struct {
 	// Key returns the key of an entry, by which snapshots order entries. It does not depend on the place or
-	// the flags. If it is nil, there is no order: Find, Rising and Falling of snapshots find no entry.
+	// the flags. If it is nil, there is no order: Find and Between of snapshots find no entry.
 	Key func(lektordir.Ref) uint64
 	// Poll is how often Changed receives a value if changes are not reported; 0 means never. In this interval it
 	// also receives one if new/, cur/ or src/ is missing or has been replaced, which the kernel does not

@@ -192,7 +192,7 @@ func (w *world) check() {
 	}
 	if w.last != nil {
 		for _, f := range w.last.Feeds {
-			if now := s.Feed(f.Hash); !differ[f.Hash] && (now == nil || !reflect.DeepEqual(now.Entries(), f.Entries()) || !reflect.DeepEqual(now.About, f.About)) {
+			if now := s.Feed(f.Hash); !differ[f.Hash] && (now == nil || !reflect.DeepEqual(now.Came(nil), f.Came(nil)) || !reflect.DeepEqual(now.About, f.About)) {
 				w.Errorf("%s differs", f.Hash)
 			}
 		}
@@ -207,7 +207,7 @@ func (w *world) check() {
 	}
 	for _, f := range s.Feeds {
 		refs, _ := w.dir.List(w.Context(), lektordir.ListOptions{Feeds: []string{f.Hash}})
-		if got := f.Entries(); !slices.Equal(got, refs) {
+		if got := f.Came(nil); !slices.Equal(got, refs) {
 			w.Fatalf("%s has\n%v, want\n%v", f.Hash, got, refs)
 		}
 		if a := subscriptions.ReadAbout(w.dir, f.Hash); !reflect.DeepEqual(a, f.About) {
@@ -242,7 +242,7 @@ func (w *world) check() {
 	}
 	var rising, falling []string
 	last := uint64(0)
-	for key, e := range s.Rising(0, 1<<63) {
+	for key, e := range s.Between(0, 1<<63, true) {
 		r := e.Ref()
 		if rising = append(rising, r.Path()); key <= last && len(rising) > 1 {
 			w.Fatalf("key %d after %d", key, last)
@@ -252,7 +252,7 @@ func (w *world) check() {
 		}
 		last = key
 	}
-	for _, e := range s.Falling(0, 1<<63) {
+	for _, e := range s.Between(0, 1<<63, false) {
 		falling = append(falling, e.Ref().Path())
 	}
 	if slices.Reverse(falling); !slices.Equal(rising, falling) {
@@ -260,7 +260,7 @@ func (w *world) check() {
 	}
 	even := s.Only(func(f *Feed) bool { return f.Shown%2 == 0 })
 	var some []string
-	for key, e := range even.Rising(0, 1<<63) {
+	for key, e := range even.Between(0, 1<<63, true) {
 		some = append(some, e.Ref().Path())
 		if found, ok := even.Find(key); !ok || found != e || even.Feed(e.Feed.Hash) != e.Feed {
 			w.Fatalf("%v is found as %v, %v", e, found, ok)
@@ -310,7 +310,7 @@ func TestParts(t *testing.T) {
 			s, err := w.c.Part(t.Context(), Part{First: map[string]bool{first: true}, Enough: func(int) bool { return n.Add(1) > 1 }})
 			w.must(err)
 			refs, _ := w.dir.List(t.Context(), lektordir.ListOptions{Feeds: []string{first}})
-			if f := s.Feed(first); f != nil && !slices.Equal(f.Entries(), refs) || f == nil && len(refs) > 0 {
+			if f := s.Feed(first); f != nil && !slices.Equal(f.Came(nil), refs) || f == nil && len(refs) > 0 {
 				t.Fatalf("%s is %+v, and has %v", first, f, refs)
 			}
 			if w.IntN(3) == 0 {
@@ -443,7 +443,7 @@ func TestSnapshots(t *testing.T) {
 	var all []kept
 	text := func(s *Snapshot) string {
 		var b strings.Builder
-		for key, e := range s.Rising(0, 1<<63) {
+		for key, e := range s.Between(0, 1<<63, true) {
 			fmt.Fprintln(&b, key, e.Ref().Path())
 		}
 		return b.String()
@@ -516,7 +516,7 @@ func TestLoad(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					if !slices.ContainsFunc(s.Feed(hash).Entries(), func(r lektordir.Ref) bool { return w.dir.Join(r.Path()) == to }) {
+					if !slices.ContainsFunc(s.Feed(hash).Came(nil), func(r lektordir.Ref) bool { return w.dir.Join(r.Path()) == to }) {
 						t.Errorf("%s is not seen", to)
 					}
 				}

@@ -201,18 +201,6 @@ func (f *Feed) Find(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Entries returns the entries of the feed, by time of delivery.
-func (f *Feed) Entries() []lektordir.Ref {
-	list := make([]lektordir.Ref, 0, len(f.names)-f.gone)
-	for i, s := range f.states {
-		if s&gone == 0 {
-			list = append(list, f.ref(i))
-		}
-	}
-	slices.SortFunc(list, lektordir.Ref.Compare)
-	return list
-}
-
 // Came returns the entries that the feed has and has never had until an earlier version of it, by time of
 // delivery; nil stands for a feed without entries. An entry that was hidden by a newer version of it and is
 // listed again, because that was removed, has not come.

@@ -83,22 +83,16 @@ func (o order) between(from, before uint64) order {
 	return o[begin:max(begin, end)]
 }
 
-// Rising yields the entries with keys from a first one on, less than another, with their keys.
-func (s *Snapshot) Rising(from, before uint64) iter.Seq2[uint64, Entry] {
+// Between yields the entries with keys from a first one on, less than another, with their keys: the last one first, or
+// the other way around if rising is set.
+func (s *Snapshot) Between(from, before uint64, rising bool) iter.Seq2[uint64, Entry] {
 	return func(yield func(uint64, Entry) bool) {
-		for _, p := range s.order.between(from, before) {
-			if e, ok := s.entry(p); ok && !yield(p.key, e) {
-				return
+		places := s.order.between(from, before)
+		for i := range places {
+			if !rising {
+				i = len(places) - 1 - i
 			}
-		}
-	}
-}
-
-// Falling is like Rising, but yields the last entry first.
-func (s *Snapshot) Falling(from, before uint64) iter.Seq2[uint64, Entry] {
-	return func(yield func(uint64, Entry) bool) {
-		for _, p := range slices.Backward(s.order.between(from, before)) {
-			if e, ok := s.entry(p); ok && !yield(p.key, e) {
+			if e, ok := s.entry(places[i]); ok && !yield(places[i].key, e) {
 				return
 			}
 		}

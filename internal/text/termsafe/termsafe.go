@@ -38,8 +38,12 @@ func Unsafe(s string) bool { return dirty(s, false) }
 
 // dirty reports whether cleaning would change s.
 func dirty(s string, line bool) bool {
-	return !utf8.ValidString(s) ||
-		strings.ContainsFunc(s, func(r rune) bool { return unsafe(r) && (line || r != '\n' && r != '\t') })
+	for _, r := range s {
+		if unsafe(r) && (line || r != '\n' && r != '\t') {
+			return true
+		}
+	}
+	return !utf8.ValidString(s)
 }
 
 // Clean removes characters that are harmful on a terminal, and replaces invalid UTF-8 by U+FFFD.

@@ -11,13 +11,13 @@ import (
 	"unicode"
 
 	"github.com/lektordir/lektor/internal/app/server"
+	"github.com/lektordir/lektor/internal/content"
 	"github.com/lektordir/lektor/internal/content/htmlsafe"
 	"github.com/lektordir/lektor/internal/content/htmltext"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/protocol/query"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
-	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -28,7 +28,7 @@ type link struct{ URL, Text string }
 // media is a file of an entry.
 type media struct {
 	link
-	About string // type and size
+	About string // type and size, see [content.About]
 	Kind  string // audio, video, or "" for a file without a player
 }
 
@@ -99,10 +99,10 @@ func (c *visit) about(r *entrystore.Record) (d about) {
 	own := entrystore.Own(r.Get(0))
 	feed := r.Feed()
 	published := r.Date().In(c.v.Store.Now.Location())
-	d.Lang = language(cmp.Or(own.Language, feed.Language))
+	d.Lang = content.Language(cmp.Or(own.Language, feed.Language))
 	d.Age, d.Date = age(published, c.v.Store.Now), published.Format("Monday, 2 January 2006, 15:04")
 	d.Time = published.Format(time.RFC3339)
-	d.Author = names(cmp.Or(own.Author, feed.Author))
+	d.Author = content.Authors(feedurl.RedactText(cmp.Or(own.Author, feed.Author)), false)
 	d.Site, d.Comments = entrystore.Followable(own.URL()), entrystore.Followable(own.Comments)
 	for _, to := range own.InReplyTo {
 		if u := feedurl.Public(cmp.Or(entrystore.Followable(to.URL), entrystore.Followable(to.Ref))); u != "" {
@@ -119,28 +119,14 @@ func (c *visit) about(r *entrystore.Record) (d about) {
 		if u == "" {
 			continue
 		}
-		m := media{link: link{u, feedurl.Brief(u)}, About: termsafe.Line(f.Type)}
-		if f.Length > 0 {
-			m.About = strings.TrimPrefix(m.About+", "+humanize.Bytes(f.Length), ", ")
-		}
+		m := media{link: link{u, feedurl.Brief(u)}}
+		_, m.About = content.About(f)
 		if kind, _, _ := strings.Cut(query.EnclosureType(f), "/"); kind == "audio" || kind == "video" {
 			m.Kind = kind
 		}
 		d.Media = append(d.Media, m)
 	}
 	return d
-}
-
-// names returns the names in a line of authors, without addresses.
-func names(line string) string {
-	var list []string
-	for one := range strings.SplitSeq(feedurl.RedactText(line), ", ") {
-		name, _, _ := strings.Cut(one, "<")
-		if name = strings.TrimSpace(termsafe.Line(name)); name != "" && !strings.Contains(name, "@") {
-			list = append(list, name)
-		}
-	}
-	return strings.Join(list, ", ")
 }
 
 // wordsPerMinute is the speed of a reader.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/server"
+	"github.com/lektordir/lektor/internal/content"
 	"github.com/lektordir/lektor/internal/content/htmlsafe"
 	"github.com/lektordir/lektor/internal/protocol/query"
 )
@@ -31,7 +32,7 @@ func (c *visit) feeds() error {
 	names := c.v.Folders()
 	for _, f := range c.v.Feeds {
 		line := feedRow{Title: server.Title(f), URL: scope{In: "unread", Feed: f.Hash}.URL(), Unread: f.Unread,
-			Shown: f.Shown, Trouble: c.v.Trouble(f), Lang: language(f.About.Language)}
+			Shown: f.Shown, Trouble: c.v.Trouble(f), Lang: content.Language(f.About.Language)}
 		if f.Unread == 0 {
 			line.URL = scope{In: "all", Feed: f.Hash}.URL()
 		}

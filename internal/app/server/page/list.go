@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/app/server"
+	"github.com/lektordir/lektor/internal/content"
 	"github.com/lektordir/lektor/internal/content/htmlsafe"
 	"github.com/lektordir/lektor/internal/protocol/greader"
 	"github.com/lektordir/lektor/internal/protocol/query"
@@ -363,23 +364,14 @@ func (c *visit) rows(page []server.Entry, feeds bool) ([]row, error) {
 	rows := make([]row, 0, len(page))
 	for _, r := range records {
 		e := byKey[r.Key()]
-		line := row{Key: showKey(e.Key), Title: r.Title(), Lang: language(e.Feed.About.Language), Read: !e.Unread(),
-			Star: e.Has(starred()), Age: age(r.Date(), c.v.Store.Now)}
+		line := row{Key: showKey(e.Key), Title: r.Title(), Lang: content.Language(e.Feed.About.Language),
+			Read: !e.Unread(), Star: e.Has(starred()), Age: age(r.Date(), c.v.Store.Now)}
 		if feeds {
 			line.Feed = server.Title(e.Feed)
 		}
 		rows = append(rows, line)
 	}
 	return rows, err
-}
-
-// language returns a language tag, "" if it may not be valid.
-func language(tag string) string {
-	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
-	if strings.Trim(strings.ToLower(tag), letters) != "" || len(tag) < 2 || len(tag) > 12 {
-		return ""
-	}
-	return tag
 }
 
 // age returns how long ago a time was, or its date.

@@ -55,7 +55,7 @@ func New(o Options) func(*server.Server) server.Page {
 		if inner := strings.Trim(s.Options().BasePath, "/"); inner != "" {
 			base = "/" + inner + "/"
 		}
-		return &Page{o: o, server: s, base: base, guard: http.NewCrossOriginProtection()}
+		return (&Page{o: o, server: s, base: base, guard: http.NewCrossOriginProtection()}).Answer
 	}
 }
 
@@ -85,7 +85,7 @@ var routes = sync.OnceValue(func() map[string]route {
 	}
 })
 
-// Answer implements [server.Page].
+// Answer is a [server.Page].
 func (p *Page) Answer(w http.ResponseWriter, r *http.Request, name string) bool {
 	c := &visit{Page: p, w: w, r: r}
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -374,7 +374,8 @@ func (c *visit) loginForm() error {
 // login checks a password, and sets the cookie.
 func (c *visit) login() error {
 	d := loginData{Name: c.form.Get("name"), Next: c.form.Get("next")}
-	token, err := c.server.Login(c.r, d.Name, c.form.Get("password"))
+	token, _, err := c.server.Accounts().Login(c.r.Context(), d.Name, c.form.Get("password"), c.r.UserAgent(),
+		httpserver.Peer(c.r, c.server.Options().TrustedProxies))
 	status := http.StatusForbidden
 	if limited, ok := errors.AsType[*passwords.LimitedError](err); ok {
 		seconds := strconv.Itoa(int(math.Ceil(limited.Wait.Seconds())))
@@ -397,7 +398,7 @@ func (c *visit) login() error {
 func (c *visit) logout() error {
 	cookie, err := c.r.Cookie(cookieName)
 	if err == nil {
-		err = c.server.Logout(c.r.Context(), cookie.Value)
+		err = c.server.Accounts().Logout(c.r.Context(), cookie.Value)
 	}
 	if err != nil {
 		return err

@@ -205,14 +205,7 @@ func (a *archiver) publish(ctx context.Context) error {
 
 // prepare reads the entries to publish, and sets their ids and dates of update.
 func (a *archiver) prepare(ctx context.Context) (err error) {
-	anew := a.ledger.Anew()
-	a.list, err = a.candidates(ctx, func(c *candidate, r *entrystore.Record, e *feedconv.Entry) {
-		c.Origin = origin(r)
-		if anew {
-			c.Printed = a.printed(*e)
-		}
-	})
-	if err != nil {
+	if a.list, err = a.candidates(ctx, a.ledger.Anew()); err != nil {
 		return err
 	}
 	if err := a.whole(a.dir); err != nil {
@@ -309,8 +302,8 @@ func people(list []feedconv.Person) []string {
 }
 
 // printed returns the digest of the element of an entry, for a rebuilt ledger.
-func (a *archiver) printed(e feedconv.Entry) string {
-	doc, err := a.encode(&feedconv.Feed{Entries: []feedconv.Entry{e}}, nil)
+func (p *publisher) printed(e feedconv.Entry) string {
+	doc, err := p.encode(&feedconv.Feed{Entries: []feedconv.Entry{e}}, nil)
 	if err != nil {
 		return ""
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/protocol/archive"
-	"github.com/lektordir/lektor/internal/read/entrystore"
 )
 
 // paged publishes a paged feed (RFC 5005, section 3): the newest entries in the
@@ -36,7 +35,7 @@ func (p *publisher) paged(ctx context.Context, d *documents) error {
 
 // writePages writes all pages, and removes pages of there that are no longer needed.
 func (p *publisher) writePages(ctx context.Context, d *documents, there map[int]bool) error {
-	list, err := p.candidates(ctx, func(*candidate, *entrystore.Record, *feedconv.Entry) {})
+	list, err := p.candidates(ctx, false)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,6 @@ import (
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/files/workers"
-	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/protocol/archive"
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
@@ -103,28 +102,22 @@ func Publish(ctx context.Context, o Options, s *cmdline.Streams) error {
 // errMoved reports that an entry changed or went while its document was made.
 var errMoved = errors.New("the entries change while they are published")
 
-// untilSettled is how long publish waits after each attempt, six seconds in all: while
+// untilSettled is how long publish waits before each attempt, six seconds in all: while
 // another process expires or replaces thousands of entries, each attempt meets some of them.
-var untilSettled = limiter.Backoff{Steps: []time.Duration{
-	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond,
-	1500 * time.Millisecond, 3 * time.Second,
-}}
+var untilSettled = []time.Duration{0, 100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond,
+	800 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second}
 
 // untilStable calls publish until the entries stay as they were while it ran.
 func (p *publisher) untilStable(ctx context.Context, publish func() error) error {
-	for failures := 1; ; failures++ {
-		switch err := publish(); {
-		case !errors.Is(err, errMoved):
+	for _, pause := range untilSettled {
+		if err := workers.Sleep(ctx, pause); err != nil {
 			return err
-		case untilSettled.Over(failures):
-			return cmdline.Hint(errMoved, "try again when other programs are done with the entries")
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(untilSettled.Wait(failures, 0, 0)):
+		if err := publish(); !errors.Is(err, errMoved) {
+			return err
 		}
 	}
+	return cmdline.Hint(errMoved, "try again when other programs are done with the entries")
 }
 
 // whole fails if an entry could not be listed or read: readers would treat an entry that is missing
@@ -181,10 +174,9 @@ type candidate struct {
 }
 
 // candidates reads the entries to publish, in parallel, and returns their ids, digests and dates,
-// oldest first. Entries that cannot be read are reported and left out. look is called with each,
-// concurrently.
-func (p *publisher) candidates(ctx context.Context,
-	look func(*candidate, *entrystore.Record, *feedconv.Entry)) ([]candidate, error) {
+// oldest first. Entries that cannot be read are reported and left out. With anew, for a ledger that was rebuilt, they
+// have the digests of their elements, too.
+func (p *publisher) candidates(ctx context.Context, anew bool) ([]candidate, error) {
 	found, err := p.selected(ctx)
 	if err != nil {
 		return nil, err
@@ -198,8 +190,10 @@ func (p *publisher) candidates(ctx context.Context,
 			return
 		}
 		list[i] = candidate{ref: r.Ref, link: e.Link, Entry: archive.Entry{ID: e.ID, Digest: digest(r, e),
-			Updated: e.Updated}}
-		look(&list[i], r, e)
+			Updated: e.Updated, Origin: origin(r)}}
+		if anew {
+			list[i].Printed = p.printed(*e)
+		}
 	})
 	return slices.DeleteFunc(list, func(c candidate) bool { return c.Digest == "" }), err
 }
@@ -259,7 +253,7 @@ const entriesInMemory = 64
 
 // single publishes one document.
 func (p *publisher) single(ctx context.Context) error {
-	list, err := p.candidates(ctx, func(*candidate, *entrystore.Record, *feedconv.Entry) {})
+	list, err := p.candidates(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -330,28 +324,14 @@ func (p *publisher) elements(feed *feedconv.Feed, list []candidate) {
 	feed.Description = own.Summary
 }
 
-// encode returns a document, cleaned piece by piece with termsafe. If list is nil, it has the entries of feed.
+// encode returns a document, cleaned with termsafe. If list is nil, it has the entries of feed.
 func (p *publisher) encode(feed *feedconv.Feed, list iter.Seq2[*feedconv.Entry, error]) ([]byte, error) {
 	var b bytes.Buffer
-	h := harmless{&b, termsafe.XML}
+	err := feedconv.Encode(&b, p.format, feed, list)
 	if p.format == feedconv.JSONFeed {
-		h.clean = termsafe.JSON
+		return termsafe.JSON(b.Bytes()), err
 	}
-	err := feedconv.Encode(h, p.format, feed, list)
-	return b.Bytes(), err
-}
-
-// harmless passes each piece through clean and writes the result to w.
-type harmless struct {
-	w     io.Writer
-	clean func([]byte) []byte
-}
-
-func (h harmless) Write(b []byte) (int, error) {
-	if _, err := h.w.Write(h.clean(b)); err != nil {
-		return 0, err
-	}
-	return len(b), nil
+	return termsafe.XML(b.Bytes()), err
 }
 
 // checkKind fails if options exclude each other, or lack another that they need.

@@ -19,7 +19,6 @@ import (
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/http/limiter"
 	"github.com/lektordir/lektor/internal/testkit/testdir"
 	"github.com/lektordir/lektor/internal/testkit/viewdir"
 )
@@ -187,8 +186,8 @@ func TestPublishMeanwhile(t *testing.T) {
 		return atomicfile.WriteUnsynced(path, data)
 	}
 	o.PerPage = 3
-	defer func(b limiter.Backoff) { untilSettled = b }(untilSettled)
-	untilSettled = limiter.Backoff{Steps: []time.Duration{1, 1, 1, 1}}
+	defer func(pauses []time.Duration) { untilSettled = pauses }(untilSettled)
+	untilSettled = []time.Duration{0, 1, 1, 1, 1}
 	var hint *cmdline.HintError
 	if err := Publish(t.Context(), o, f.Streams("")); !errors.As(err, &hint) || !strings.Contains(err.Error(), "change") {
 		t.Errorf("it ended with %v", err)

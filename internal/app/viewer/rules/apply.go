@@ -20,9 +20,10 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Options are the options of [Apply] and [Check].
+// Options are the options of [Apply].
 type Options struct {
 	session.Common
+	Check bool // only check the rules: report invalid ones, and commands that do not exist
 	// Again is the words of a query: rules are applied to all entries that match, also if they
 	// were applied before. nil means entries that arrived.
 	Again  []string
@@ -45,6 +46,9 @@ func Apply(ctx context.Context, o Options, s *cmdline.Streams) error {
 	v, err := o.Open(o.Again, o.Print, s)
 	if err != nil {
 		return err
+	}
+	if o.Check {
+		return check(v)
 	}
 	a := &Applier{Session: v, o: o, mover: undo.Unrecorded(v.Store), missing: map[string]bool{}}
 	if o.Undo {

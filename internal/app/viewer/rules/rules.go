@@ -3,7 +3,6 @@ package rules
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -11,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/app/viewer/external"
+	"github.com/lektordir/lektor/internal/app/viewer/session"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -194,23 +194,19 @@ func read(d *lektordir.Dir) ([]*ruleLine, error) {
 	return rules, errors.Join(bad...)
 }
 
-// Check returns the errors of invalid rules, and warns of commands that do not exist.
-func Check(_ context.Context, o Options, s *cmdline.Streams) error {
-	v, err := o.Open(nil, cmdline.PrinterOptions{}, s)
-	if err != nil {
-		return err
-	}
+// check returns the errors of invalid rules, and warns of commands that do not exist.
+func check(v *session.Session) error {
 	rules, err := read(v.Dir)
 	for _, r := range rules {
 		if r.run == nil {
 			continue
 		}
 		if _, err := exec.LookPath(r.run.Words()[0]); err != nil {
-			s.Report.Warn("%v", &ruleError{line: r.line, reason: err.Error()})
+			v.S.Report.Warn("%v", &ruleError{line: r.line, reason: err.Error()})
 		}
 	}
 	if err == nil {
-		s.Report.Info("%s in %s", humanize.Count(len(rules), "rule"), v.Dir.Join(entrystore.RulesFile))
+		v.S.Report.Info("%s in %s", humanize.Count(len(rules), "rule"), v.Dir.Join(entrystore.RulesFile))
 	}
 	return err
 }

@@ -148,22 +148,16 @@ type Names struct {
 // ctx ends. If an entry does not exist, it calls failed and continues.
 func (v *Session) Named(ctx context.Context, n Names, failed func(error)) iter.Seq[*entrystore.Record] {
 	return func(yield func(*entrystore.Record) bool) {
-		for ref, err := range v.resolved(n) {
+		one := func(ref lektordir.Ref, err error) (more bool) {
 			switch {
 			case ctx.Err() != nil:
-				return
+				return false
 			case err != nil:
 				failed(err)
-			case !yield(v.Record(ref)):
-				return
+				return true
 			}
+			return yield(v.Record(ref))
 		}
-	}
-}
-
-// resolved yields the entries of Named, and an error for each that does not exist.
-func (v *Session) resolved(n Names) iter.Seq2[lektordir.Ref, error] {
-	return func(yield func(lektordir.Ref, error) bool) {
 		list := sync.OnceValues(v.LastList)
 		for name, err := range cmdline.ReadArgs(n.Args, v.S.In, n.Nul) {
 			_, _, isNumber := parseRange(name, 0)
@@ -175,11 +169,11 @@ func (v *Session) resolved(n Names) iter.Seq2[lektordir.Ref, error] {
 						"\".\" is the entry that show or next showed last")
 				}
 			case isNumber:
-				paths, failed := list()
+				paths, bad := list()
 				from, to, _ := parseRange(name, len(paths))
-				if err = cmp.Or(failed, checkRange(name, from, to, paths)); err == nil {
+				if err = cmp.Or(bad, checkRange(name, from, to, paths)); err == nil {
 					for n := from; n <= to; n++ {
-						if !yield(v.Resolve(paths[n-1], n)) {
+						if !one(v.Resolve(paths[n-1], n)) {
 							return
 						}
 					}
@@ -193,7 +187,7 @@ func (v *Session) resolved(n Names) iter.Seq2[lektordir.Ref, error] {
 			if err == nil {
 				ref, err = v.Resolve(name, 0)
 			}
-			if !yield(ref, err) {
+			if !one(ref, err) {
 				return
 			}
 		}
