@@ -3,6 +3,7 @@ package scan
 import (
 	"html"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/text/markup"
@@ -72,12 +73,12 @@ var attrEscaper = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "'", "&#39;",
 // reports false if there is none. name is in lower case.
 func (s *Scanner) SkipContent(name string) bool {
 	end := "</" + name
-	if s.ends.Lack(end) { // search for a missing end tag only once
+	if slices.Contains(s.absent, end) {
 		return false
 	}
-	n := markup.IndexFold(s.Src[s.Pos:], end)
+	n := indexEndTag(s.Src[s.Pos:], []byte(name))
 	if n < 0 {
-		s.ends = append(s.ends, end)
+		s.absent = append(s.absent, end)
 		return false
 	}
 	s.Pos += n
