@@ -109,10 +109,10 @@ func origin(scheme, host string, port int) string {
 }
 
 // Register requests notification of updates of feeds from a cloud ("Requesting
-// notification"). back is the URL to which the cloud must send them, without a query. Register works around known deviations: a refused request is repeated with
-// http-post for https-post, with url for url1, without the parameter domain, or at other
-// paths of the same software. If all are refused, it returns the first
-// [fetch.RefusedError]. Any other error ends the attempts.
+// notification"). back is the URL to which the cloud must send them, without a query. Register works
+// around known deviations: a refused request is repeated with http-post for https-post, with url for
+// url1, without the parameter domain, or at other paths of the same software. If all are refused, it
+// returns the first [fetch.RefusedError]. Any other error ends the attempts.
 func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back *url.URL, feeds []string) error {
 	target, err := cloud.URL()
 	if err != nil {
