@@ -96,9 +96,9 @@ func (w *textWriter) markup(s string) {
 			w.fold(string(tag.Data))
 		case Text:
 			text := s[tag.At:z.Pos]
-			if len(text) > 1 && text[0] == '<' && (isLetter(text[1]) || text[1] == '!') {
+			if len(text) > 1 && text[0] == '<' && isLetter(text[1]) {
 				if end := z.find(z.Pos, ">"); end >= 0 {
-					z.Pos = end + 1 // a tag with other things in it than attributes, or a comment of HTML
+					z.Pos = end + 1 // a tag with other things in it than attributes
 					continue
 				}
 			}
