@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/text/markup"
-	"github.com/lektordir/lektor/internal/text/scan"
 )
 
 var encodings = []Format{Atom10, RSS20, JSONFeed}
@@ -305,7 +304,7 @@ func randomText(r *rand.Rand, contentType string) string {
 	if contentType == markup.TypeXHTML {
 		return "<p>" + strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s) + "<br/></p>"
 	}
-	if contentType == markup.TypeHTML && scan.Unwrap(s) != s {
+	if contentType == markup.TypeHTML && markup.Unwrap(s) != s {
 		return "<p>" + s // not a CDATA section that was escaped twice
 	}
 	return s

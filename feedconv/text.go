@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/lektordir/lektor/internal/text/markup"
-	"github.com/lektordir/lektor/internal/text/scan"
 	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
@@ -18,13 +17,13 @@ import (
 //
 // The result is valid UTF-8. It depends on nothing but the arguments, since it
 // decides whether an entry changed; it takes time linear in the length of s.
-func PlainText(s, contentType string) string { return scan.Plain(s, contentType) }
+func PlainText(s, contentType string) string { return markup.Plain(s, markup.ModeOf(contentType)) }
 
 // titleText is PlainText for a title in HTML.
-func titleText(s string) string { return scan.Title(s) }
+func titleText(s string) string { return markup.Plain(s, markup.Title) }
 
 // oneLine is PlainText for text without markup.
-func oneLine(s string) string { return scan.Line(s) }
+func oneLine(s string) string { return markup.Plain(s, markup.Text) }
 
 // IsLink reports whether a reader may follow a URL or a relative reference. The scheme must be
 // http, https or another harmless one (mailto, ftp, gemini and others). Parse drops all other
@@ -51,7 +50,7 @@ func (t text) plain() string { return PlainText(t.unwrapped().value, t.mime) }
 // unwrapped returns HTML without the CDATA section around it, which the document has escaped.
 func (t text) unwrapped() text {
 	if markup.IsMarkup(t.mime) {
-		t.value = scan.Unwrap(t.value)
+		t.value = markup.Unwrap(t.value)
 	}
 	return t
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lektordir/lektor/internal/dir/journal"
-	"github.com/lektordir/lektor/internal/text/scan"
+	"github.com/lektordir/lektor/internal/text/markup"
 	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
@@ -55,7 +55,7 @@ func PlainText(content, mimeType string) string {
 	if !textfile.IsText(mimeType) {
 		return content
 	}
-	return scan.Plain(content, mimeType)
+	return markup.Plain(content, markup.ModeOf(mimeType))
 }
 
 // ID returns the id of an entry: the first of id, guid and link that is not empty, or "urn:sha256:"

@@ -1,10 +1,12 @@
-// Package markup reads the text of XML and HTML: references to characters, and URLs.
+// Package markup reads the text of XML and HTML: references to characters, text without
+// its tags, and URLs.
 package markup
 
 import (
 	"bytes"
 	"errors"
 	"html"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -311,3 +313,35 @@ func SkipSpace[T string | []byte](s T, i int) int {
 	}
 	return i
 }
+
+// Ends are end marks that do not occur in the rest of a text. They let a scanner search to the end
+// of the text in vain only once for each mark, which keeps it linear.
+type Ends []string
+
+// Index returns the index in s of the first end, or -1. s is the rest of the text; each call must
+// pass the same rest or a shorter one.
+func (e *Ends) Index(s, end string) int {
+	if e.Lack(end) {
+		return -1
+	}
+	n := strings.Index(s, end)
+	if n < 0 {
+		*e = append(*e, end)
+	}
+	return n
+}
+
+// IndexBytes is Index for bytes.
+func (e *Ends) IndexBytes(s []byte, end string) int {
+	if e.Lack(end) {
+		return -1
+	}
+	n := bytes.Index(s, []byte(end))
+	if n < 0 {
+		*e = append(*e, end)
+	}
+	return n
+}
+
+// Lack reports whether a search for end has failed.
+func (e *Ends) Lack(end string) bool { return slices.Contains(*e, end) }

@@ -83,7 +83,6 @@ func Resolve(base *url.URL, ref string) string {
 	return origin + removeDots(basePath[:strings.LastIndexByte(basePath, '/')+1]+ref)
 }
 
-// TrimURL removes the same characters as browsers: white space around a URL, tabs and newlines in it.
 func TrimURL(s string) string {
 	s = strings.TrimSpace(s)
 	if strings.ContainsAny(s, "\n\t\r") {
@@ -92,8 +91,8 @@ func TrimURL(s string) string {
 	return s
 }
 
-// HasScheme reports whether s starts with a URL scheme (RFC 3986, section 3.1) and a colon.
-func HasScheme[T string | []byte](s T) bool {
+// HasScheme reports whether s starts with a URL scheme.
+func HasScheme(s string) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
@@ -194,6 +193,22 @@ func resolveSrcset(base *url.URL, v string) (string, bool) {
 var candidate = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:[^\s,]\S*[^\s,]|[^\s,])(?:,|[^,(]*(?:\([^)]*\)?[^,(]*)*)`)
 })
+
+// IndexFold is Index, ignoring case. sep must start with '<' and be in lower case.
+func IndexFold(s []byte, sep string) int {
+	for i := 0; ; {
+		for i < len(s) && s[i] != '<' {
+			i++
+		}
+		if i+len(sep) > len(s) {
+			return -1
+		}
+		if strings.EqualFold(string(s[i:i+len(sep)]), sep) {
+			return i
+		}
+		i++
+	}
+}
 
 // isLinkScheme reports whether a reader may follow URLs of a scheme. URLs that a browser executes
 // (javascript, data) or opens on the reader's own disk (file) are not links.

@@ -3,7 +3,6 @@ package scan
 import (
 	"html"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/text/markup"
@@ -73,12 +72,12 @@ var attrEscaper = strings.NewReplacer("&", "&amp;", `"`, "&quot;", "'", "&#39;",
 // reports false if there is none. name is in lower case.
 func (s *Scanner) SkipContent(name string) bool {
 	end := "</" + name
-	if slices.Contains(s.absent, end) {
+	if s.ends.Lack(end) { // search for a missing end tag only once
 		return false
 	}
-	n := indexEndTag(s.Src[s.Pos:], []byte(name))
+	n := markup.IndexFold(s.Src[s.Pos:], end)
 	if n < 0 {
-		s.absent = append(s.absent, end)
+		s.ends = append(s.ends, end)
 		return false
 	}
 	s.Pos += n

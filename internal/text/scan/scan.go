@@ -1,5 +1,4 @@
-// Package scan splits an XML document into tokens, even if it is malformed. It resolves the URLs in HTML, and
-// returns the text of HTML without the markup.
+// Package scan splits an XML document into tokens, even if it is malformed.
 package scan
 
 import (
@@ -36,8 +35,8 @@ type Scanner struct {
 	Attrs    []Attr // attributes of the last start tag
 
 	report func(d Defect, pos int, name []byte)
-	absent []string // end marks that the rest of the document lacks
-	cdEnd  int      // the next "]]>" at or after the last place asked for
+	ends   markup.Ends
+	cdEnd  int // the next "]]>" at or after the last place asked for
 }
 
 // New returns a scanner of a document, which must not contain control characters. It calls report
@@ -106,18 +105,6 @@ func (s *Scanner) Next(inside []byte) Token {
 	}
 	s.Pos = len(src)
 	return Token{Kind: End, At: len(src)}
-}
-
-// find returns the index of an end mark, from i on, or -1. Each call must pass a higher i than those before, as
-// the end of the document is searched in vain only once for each mark, which keeps the scanner linear.
-func (s *Scanner) find(i int, end string) int {
-	if !slices.Contains(s.absent, end) {
-		if n := bytes.Index(s.Src[i:], []byte(end)); n >= 0 {
-			return i + n
-		}
-		s.absent = append(s.absent, end)
-	}
-	return -1
 }
 
 // IsNameStart reports whether a name may begin with c.
@@ -260,8 +247,8 @@ func (s *Scanner) value(k int) (val []byte, next int, ok bool) {
 		next = s.endOfWord(k, "")
 		return src[k:next], next, true
 	}
-	if n := s.find(k+1, string(src[k:k+1])); n >= 0 {
-		val, next = src[k+1:n], n+1
+	if n := s.ends.IndexBytes(src[k+1:], string(src[k:k+1])); n >= 0 {
+		val, next = src[k+1:k+1+n], k+1+n+1
 		if next >= len(src) || strings.IndexByte(markup.Spaces+">/?", src[next]) >= 0 || bytes.IndexByte(val, '<') < 0 {
 			return val, next, true
 		}
@@ -304,8 +291,8 @@ func (s *Scanner) declaration(i int, inside []byte) Token {
 	rest := src[i:]
 	switch {
 	case bytes.HasPrefix(rest, []byte("<!--")):
-		if n := s.find(i+4, "-->"); n >= 0 {
-			s.Pos = n + 3
+		if n := s.ends.IndexBytes(rest[4:], "-->"); n >= 0 {
+			s.Pos = i + 4 + n + 3
 			return Token{Kind: Aside, Data: src[i:s.Pos]}
 		}
 		s.report(OpenComment, i, nil)
@@ -313,8 +300,8 @@ func (s *Scanner) declaration(i int, inside []byte) Token {
 	case bytes.HasPrefix(rest, []byte("<![CDATA[")):
 		return s.cdata(i, inside)
 	case rest[1] == '?':
-		if n := s.find(i+2, "?>"); n >= 0 {
-			s.Pos = n + 2
+		if n := s.ends.IndexBytes(rest[2:], "?>"); n >= 0 {
+			s.Pos = i + 2 + n + 2
 			return Token{Kind: Aside, Data: src[i:s.Pos]}
 		}
 		s.Pos = pastTag(src, i)
@@ -367,7 +354,6 @@ func (s *Scanner) cdata(i int, inside []byte) Token {
 	return Token{Kind: CDATA, Data: src[start:end]}
 }
 
-// indexEndTag returns the index in s of the first end tag with a name, in any case, or -1.
 func indexEndTag(s, name []byte) int {
 	for i := 0; ; {
 		n := bytes.Index(s[i:], []byte("</"))
@@ -376,8 +362,7 @@ func indexEndTag(s, name []byte) int {
 		}
 		i += n
 		rest := s[i+2:]
-		if len(rest) >= len(name) && bytes.EqualFold(rest[:len(name)], name) &&
-			(len(rest) == len(name) || !IsNameByte(rest[len(name)])) {
+		if bytes.HasPrefix(rest, name) && (len(rest) == len(name) || !IsNameByte(rest[len(name)])) {
 			return i
 		}
 		i += 2

@@ -1,11 +1,9 @@
-package scan
+package markup
 
 import (
 	"regexp"
 	"strings"
 	"sync"
-
-	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 // titleTag matches a tag in a title: the slash of an end tag, the name and the attributes.
@@ -27,7 +25,7 @@ const maxTitleTags = 1000
 // is returned as it is.
 func Unwrap(s string) string {
 	for n := 0; ; n++ {
-		rest, ok := strings.CutPrefix(strings.TrimLeft(s, markup.Spaces), "<![CDATA[")
+		rest, ok := strings.CutPrefix(strings.TrimLeft(s, Spaces), "<![CDATA[")
 		if !ok {
 			return strings.Replace(s, "]]>", "", n)
 		}
@@ -43,7 +41,7 @@ func untagged(s string) string {
 	if strings.IndexByte(s, '<') < 0 {
 		return s
 	}
-	if strings.HasSuffix(strings.TrimRight(s, markup.Spaces), "]]>") {
+	if strings.HasSuffix(strings.TrimRight(s, Spaces), "]]>") {
 		s = Unwrap(s)
 	}
 	tags := titleTag().FindAllStringSubmatchIndex(s, maxTitleTags)
