@@ -20,6 +20,7 @@ import (
 	"github.com/lektordir/lektor/internal/read/entrystore"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/markup"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -94,7 +95,7 @@ func (st *store) list(ctx context.Context, o lektordir.ListOptions, want lektord
 // find returns the hash of a feed that the user names, subscribed to or not.
 func (st *store) find(name string) (string, error) {
 	hash, err := entrystore.Finding(st.Dir, true)(name)
-	if err != nil && ess.HasScheme(name) {
+	if err != nil && markup.HasScheme(name) {
 		if hash := st.feedAt(name); hash != "" {
 			return hash, nil
 		}

@@ -132,20 +132,13 @@ func selfTest(ctx context.Context, o ListenOptions, s *cmdline.Streams) error {
 
 // checkPublic warns if hubs cannot reach the listener.
 func (o *ListenOptions) checkPublic(addr net.Addr, s *cmdline.Streams) {
-	const hint = "let a proxy or the router forward requests to %s, and set --public-url to the URL that hubs can reach"
 	if o.Public == nil {
 		s.Report.Warn("no public address is known, so no feed is registered, and feeds are fetched only on their schedule")
-		s.Report.Info("hint: "+hint, addr)
+	} else if _, private := fetch.RefusesHost(o.Public.String(), o.Fetch.AllowPrivate); private.IsValid() {
+		s.Report.Warn("%s is a private address: hubs elsewhere cannot reach it", o.Public)
+	} else {
 		return
 	}
-	host := o.Public.Hostname()
-	ip, err := netip.ParseAddr(host)
-	allowed := false
-	for _, p := range o.Fetch.AllowPrivate {
-		allowed = allowed || err == nil && p.Contains(ip.Unmap())
-	}
-	if (err == nil && fetch.Private(ip) || host == "localhost") && !allowed {
-		s.Report.Warn("%s is a private address: hubs elsewhere cannot reach it", o.Public)
-		s.Report.Info("hint: "+hint, addr)
-	}
+	s.Report.Info("hint: let a proxy or the router forward requests to %s, and set --public-url to the URL that hubs can reach",
+		addr)
 }

@@ -16,6 +16,7 @@ import (
 	"encoding/hex"
 	"maps"
 	mathrand "math/rand/v2"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -160,7 +161,7 @@ func (c *callbacks) detach(f *feed) {
 // cloud verifies the callback. A cloud makes one call for each feed: a challenge, or a test
 // call that looks like a notification.
 type asking struct {
-	back  rsscloud.Callback
+	back  url.URL
 	urls  []string
 	calls map[string]*calls // by rsscloud.Key
 }

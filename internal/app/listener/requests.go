@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rsscloud"
 	"github.com/lektordir/lektor/internal/protocol/websub"
-	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
@@ -238,10 +236,8 @@ func (x *exchange) cloud(ctx context.Context) {
 		defer x.asked(cb, a)
 	}
 	x.mu.Unlock()
-	public := x.opts.Public
-	a.back = rsscloud.Callback{HTTPS: public.Scheme == "https", Domain: public.Hostname(),
-		Path: strings.TrimSuffix(public.Path, "/") + "/" + token}
-	a.back.Port, _ = strconv.Atoi(feedurl.Port(public))
+	a.back = *x.opts.Public
+	a.back.Path = strings.TrimSuffix(a.back.Path, "/") + "/" + token
 	rest := x.batch.feeds
 	if !one && len(urls) > 1 {
 		rest = x.registerTogether(ctx, a, urls)
@@ -250,7 +246,7 @@ func (x *exchange) cloud(ctx context.Context) {
 }
 
 func (x *exchange) register(ctx context.Context, a *asking, urls ...string) error {
-	return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, a.back, urls)
+	return rsscloud.Register(ctx, x.client, x.batch.offer.cloud, &a.back, urls)
 }
 
 // registerTogether registers all feeds by one request. It returns those to register by single requests, none if

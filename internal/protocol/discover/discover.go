@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html/atom"
 	"golang.org/x/net/html/charset"
 
+	"github.com/lektordir/lektor/internal/text/markup"
 	"github.com/lektordir/lektor/internal/text/textfile"
 )
 
@@ -194,7 +195,7 @@ func (s *scanner) token() bool {
 			}
 			if tag == atom.Meta {
 				s.meta(attrs)
-			} else if href := cleanURL(attrs["href"]); href != "" {
+			} else if href := markup.TrimURL(attrs["href"]); href != "" {
 				s.link(tag, href, attrs)
 			} else if tag == atom.A {
 				s.open = nil
@@ -220,7 +221,7 @@ func (s *scanner) meta(attrs map[string]string) {
 	if to != "" && (to[0] == '"' || to[0] == '\'') {
 		to, _, _ = strings.Cut(to[1:], to[:1])
 	}
-	if to = cleanURL(to); to == "" {
+	if to = markup.TrimURL(to); to == "" {
 		return
 	}
 	if to = resolve(s.base, to); len(to) <= maxURL && (s.base == nil || to != s.base.String()) {
@@ -335,17 +336,6 @@ func resolve(base *url.URL, ref string) string {
 		return ""
 	}
 	return abs.String()
-}
-
-// cleanURL removes the same characters as browsers: white space around a URL, tabs and newlines in
-// it.
-func cleanURL(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\t' || r == '\n' || r == '\r' {
-			return -1
-		}
-		return r
-	}, strings.TrimSpace(s))
 }
 
 // fold returns s on one line, truncated to 500 bytes.

@@ -2,6 +2,7 @@ package ess
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/text/humanize"
+	"github.com/lektordir/lektor/internal/text/markup"
 )
 
 const (
@@ -91,9 +93,8 @@ type decoder struct {
 	build int64 // minute
 	mark  bool  // the comma after the build time indicates an NNO
 
-	urls  int // number of URLs
-	total int // number of entries
-	url   candidate
+	urls int // number of URLs
+	url  candidate
 
 	pending struct { // minutes without their checksum
 		set         bool
@@ -119,7 +120,7 @@ type candidate struct {
 	size        int    // length as EscapeURL writes it
 	drop        bool   // the URL is too long; its entries are skipped
 	feed        string // the URL, after its first entry
-	pairs       int    // number of its entries
+	pairs       int    // number of its entries, with dropped ones
 	empties     int    // number of empty fields directly after it
 	line, field int    // place of its beginning
 }
@@ -129,11 +130,7 @@ func (d *decoder) decode() (*Document, error) {
 	if err := d.buildTime(); err != nil {
 		return nil, err
 	}
-	for {
-		f, ok := d.field()
-		if !ok {
-			break
-		}
+	for f, ok := d.field(); ok; f, ok = d.field() {
 		n, isNumber, huge := number(f)
 		switch {
 		case len(f) > MaxField:
@@ -142,7 +139,7 @@ func (d *decoder) decode() (*Document, error) {
 			d.empty()
 		case isNumber:
 			d.value(f, n, huge)
-		case hasScheme(f):
+		case markup.HasScheme(f):
 			d.newURL(f)
 		default:
 			d.text(f)
@@ -248,6 +245,9 @@ func (d *decoder) value(f []byte, n int64, huge bool) {
 		return
 	}
 	d.pending.set = false
+	if d.url.pairs++; d.url.pairs == 1 {
+		d.url.feed = string(d.url.text)
+	}
 	if d.pending.absurd {
 		d.warnAt(d.pending.line, d.pending.field, "the minutes are out of range; the entry is dropped")
 		return
@@ -257,13 +257,8 @@ func (d *decoder) value(f []byte, n int64, huge bool) {
 	} else if n == 256 && d.strict {
 		d.warn("the checksum 256 must be written 0")
 	}
-	d.url.pairs++
-	d.total++
 	if d.url.drop {
 		return
-	}
-	if d.url.pairs == 1 {
-		d.url.feed = string(d.url.text)
 	}
 	e := FeedEntry{d.url.feed, Entry{d.build - d.pending.n, uint8(n)}}
 	if d.strict {
@@ -334,7 +329,7 @@ func (d *decoder) beginURL() {
 // after it must not be added to the previous URL.
 func (d *decoder) tooLong(f []byte) {
 	switch {
-	case hasScheme(f[:MaxField]):
+	case markup.HasScheme(f[:MaxField]):
 		d.beginURL()
 	case d.urls == 0 || d.url.pairs > 0 || d.pending.set:
 		d.warn("the field is too long; dropped")
@@ -410,7 +405,7 @@ func (d *decoder) end() {
 	if (d.urls > 1 || d.urls == 1 && d.mark) && d.url.pairs == 0 {
 		d.warnAt(d.url.line, d.url.field, "no entry follows the URL")
 	}
-	if d.urls > 1 || d.mark && (d.urls == 0 || d.total < 2) {
+	if d.urls > 1 || d.mark && d.url.pairs < 2 {
 		d.doc.Kind = NNO
 		return
 	}
@@ -431,28 +426,11 @@ func (d *decoder) warnAt(line, field int, format string, args ...any) {
 // number parses an integer with an optional sign. huge is true for a number that is out of
 // range for any field.
 func number(f []byte) (n int64, ok, huge bool) {
-	neg := false
-	if len(f) > 0 && (f[0] == '-' || f[0] == '+') {
-		neg = f[0] == '-'
-		f = f[1:]
-	}
-	if len(f) == 0 {
+	if len(f) == 0 || f[0] > '9' || len(bytes.Trim(f[1:], "0123456789")) > 0 {
 		return 0, false, false
 	}
-	for _, c := range f {
-		if c < '0' || c > '9' {
-			return 0, false, false
-		}
-		if n < 1e17 {
-			n = n*10 + int64(c-'0')
-		} else {
-			huge = true
-		}
-	}
-	if neg {
-		n = -n
-	}
-	return n, true, huge
+	n, err := strconv.ParseInt(string(f), 10, 64)
+	return n, !errors.Is(err, strconv.ErrSyntax), n >= 1e18 || n <= -1e18
 }
 
 // excerpt returns the beginning of a field for a message.

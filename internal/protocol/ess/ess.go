@@ -17,7 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/lektordir/lektor/internal/text/feedurl"
 )
 
 // MaxESS is the intended maximum size of an ESS document, in bytes ("An 1 kb ESS file").
@@ -190,45 +191,10 @@ func AppendNNOLine(b []byte, build time.Time, entries []FeedEntry) []byte {
 // EscapeURL escapes a URL for a field of a document: a comma becomes %2C; white space,
 // controls and invalid UTF-8 are percent-encoded. Other bytes stay, also those of earlier
 // escapes.
-func EscapeURL(url string) string {
-	if strings.IndexFunc(url, special) < 0 {
-		return url
-	}
-	const hex = "0123456789ABCDEF"
-	b := make([]byte, 0, len(url)+8)
-	for i, r := range url {
-		_, n := utf8.DecodeRuneInString(url[i:])
-		if !special(r) || r == utf8.RuneError && n > 1 {
-			b = append(b, url[i:i+n]...)
-			continue
-		}
-		for _, c := range []byte(url[i : i+n]) {
-			b = append(b, '%', hex[c>>4], hex[c&15])
-		}
-	}
-	return string(b)
-}
+func EscapeURL(url string) string { return feedurl.Escape(url, special) }
 
 // special reports whether a character must be escaped in a URL field.
 func special(r rune) bool {
-	return r <= ' ' || r == ',' || r >= 0x7f && r <= 0xa0 || r == utf8.RuneError || r >= 0x2028 && r <= 0x202e ||
+	return r <= ' ' || r == ',' || r >= 0x7f && r <= 0xa0 || r >= 0x2028 && r <= 0x202e ||
 		r >= 0x2066 && r <= 0x2069 || r == 0xfeff
-}
-
-// HasScheme reports whether a field begins with a URL scheme (RFC 3986, section 3.1) and a
-// colon.
-func HasScheme(field string) bool { return hasScheme([]byte(field)) }
-
-func hasScheme(f []byte) bool {
-	for i, c := range f {
-		switch {
-		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
-		case i > 0 && c == ':':
-			return true
-		case i > 0 && (c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.'):
-		default:
-			return false
-		}
-	}
-	return false
 }

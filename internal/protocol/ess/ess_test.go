@@ -169,6 +169,7 @@ func TestTolerantReader(t *testing.T) {
 		"numbers first":     {"1503674400,1,2,http://e.com/a,3,4", list(fe(u, b-3, 4)), []string{"line 1, field 2: 1 comes before", "line 1, field 3: 2 comes before"}},
 		"sums":              {"1503674400,http://e.com/a,1,256,2,257,3,-1", list(fe(u, b-1, 0), fe(u, b-2, 1), fe(u, b-3, 255)), []string{"line 1, field 6: the checksum 257", "line 1, field 8: the checksum -1"}},
 		"absurd minutes":    {"1503674400,http://e.com/a,99999999999999999999999,1,-9000000001,2,1000000000,3,-4190000000,6,+4,5", list(fe(u, b-1000000000, 3), fe(u, b+4190000000, 6), fe(u, b-4, 5)), []string{"line 1, field 3: the minutes", "line 1, field 5: the minutes"}},
+		"text after them":   {"1503674400,http://e.com/a,99999999999999999999,5,bar,5,1", list(fe(u, b-5, 1)), []string{"line 1, field 3: the minutes", "line 1, field 5: bar is neither"}},
 		"odd build":         {"1503674459,http://e.com/a,1,2", list(fe(u, b-1, 2)), nil},
 		"schemes":           {"1503674400,Feed+x-1.0:a,1,2,urn:x,3,4", list(fe("Feed+x-1.0:a", b-1, 2), fe("urn:x", b-3, 4)), nil},
 		"long field":        {"1503674400,http://e.com/a,1,2," + strings.Repeat("x", MaxField+1) + ",3,4", list(fe(u, b-1, 2), fe(u, b-3, 4)), []string{"line 1, field 5: the field is too long"}},

@@ -14,7 +14,7 @@ import (
 )
 
 // Values are the parameters of a request.
-type Values map[string][]string
+type Values = url.Values
 
 // ParseValues parses a query or form. A pair that is malformed is kept as it is, because a client
 // that cannot escape must be able to log in. Unlike [url.ParseQuery], it has no limit of pairs:
@@ -59,14 +59,6 @@ func unescape(s string) string {
 		return plain
 	}
 	return s
-}
-
-// Get returns the first value of a parameter, "" if it is missing.
-func (v Values) Get(key string) string {
-	if list := v[key]; len(list) > 0 {
-		return list[0]
-	}
-	return ""
 }
 
 // List is what a client wants to list: a stream, narrowed by parameters.
@@ -119,18 +111,12 @@ func brief(s string) string { return humanize.Cut(s, 100) }
 
 // count returns the number of items that a client wants, at most most.
 func count(n string, most int) int {
-	number, err := strconv.Atoi(n)
-	switch {
-	case err != nil && isDigits(n):
-		return most
-	case err != nil || number <= 0:
-		return min(DefaultCount, most)
+	number, _ := strconv.Atoi(n) // the greatest one if it is out of range, 0 if it is malformed
+	if number <= 0 {
+		number = DefaultCount
 	}
 	return min(number, most)
 }
-
-// isDigits reports whether a text is a number of any length.
-func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // streams parses ids of streams, and ignores malformed ones.
 func streams(ids []string) (list []Stream) {

@@ -5,6 +5,7 @@
 package importfmt
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -124,6 +125,11 @@ func (l *Library) add(f Feed) {
 		return
 	}
 	l.Feeds = append(l.Feeds, f)
+}
+
+// note adds a note on a line.
+func (l *Library) note(line int, format string, a ...any) {
+	l.Notes = append(l.Notes, fmt.Sprintf("line %d: ", line)+fmt.Sprintf(format, a...))
 }
 
 // oneLine joins the words of s with single spaces.

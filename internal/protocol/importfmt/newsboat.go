@@ -2,7 +2,6 @@ package importfmt
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -29,17 +28,14 @@ func Newsboat(urls string) *Library {
 		if len(tokens) == 0 {
 			continue
 		}
-		note := func(format string, a ...any) {
-			lib.Notes = append(lib.Notes, fmt.Sprintf("line %d: ", n)+fmt.Sprintf(format, a...))
-		}
 		url, tags := tokens[0], tokens[1:]
 		switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
 		case "query":
-			lib.query(rest, note)
+			lib.query(n, rest)
 		case "filter":
 			command, target, ok := strings.Cut(rest, ":")
 			if !ok || command == "" || target == "" {
-				note("filter: must be followed by a command, a colon and a URL")
+				lib.note(n, "filter: must be followed by a command, a colon and a URL")
 				continue
 			}
 			lib.tagged(Feed{URL: target, Filter: command, Key: url}, tags)
@@ -96,7 +92,7 @@ func tokens(line string) (out []string) {
 
 // query adds a saved query, NAME:EXPRESSION. A name stands in quotes of its own if it
 // has a colon.
-func (l *Library) query(text string, note func(string, ...any)) {
+func (l *Library) query(line int, text string) {
 	name, expr := "", ""
 	if strings.HasPrefix(text, `"`) {
 		parts := strings.SplitN(text[1:], `"`, 2)
@@ -107,12 +103,12 @@ func (l *Library) query(text string, note func(string, ...any)) {
 		name, expr, _ = strings.Cut(text, ":")
 	}
 	if name == "" || strings.TrimSpace(expr) == "" {
-		note("query: must be followed by a name, a colon and an expression")
+		l.note(line, "query: must be followed by a name, a colon and an expression")
 		return
 	}
 	q := Query{Name: QueryName(name)}
 	if q.Name != name {
-		note("the query %q is saved as %q", name, q.Name)
+		l.note(line, "the query %q is saved as %q", name, q.Name)
 	}
 	q.Text, q.Err = Translate(expr)
 	l.Queries = append(l.Queries, q)

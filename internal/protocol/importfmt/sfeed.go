@@ -1,7 +1,6 @@
 package importfmt
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -29,9 +28,6 @@ func Sfeed(rc string) (lib *Library, path string) {
 	n := 0
 	for line := range strings.Lines(rc) {
 		n++
-		note := func(format string, a ...any) {
-			lib.Notes = append(lib.Notes, fmt.Sprintf("line %d: ", n)+fmt.Sprintf(format, a...))
-		}
 		words, plain := sfeedWords(line)
 		if len(words) == 0 {
 			continue
@@ -41,7 +37,7 @@ func Sfeed(rc string) (lib *Library, path string) {
 		switch {
 		case function || len(words) > 1 && strings.HasPrefix(words[1], "()"):
 			if within = name; within != "feeds" {
-				note("the function %s is not imported", within)
+				lib.note(n, "the function %s is not imported", within)
 			}
 			if words[len(words)-1] == "}" {
 				within = ""
@@ -56,11 +52,11 @@ func Sfeed(rc string) (lib *Library, path string) {
 				path = value
 			}
 		case call && plain:
-			lib.sfeed(words[1:], note)
+			lib.sfeed(n, words[1:])
 		case call && strings.ContainsAny(line, "$`"):
-			note("the shell would expand it, and it is not run: %s", strings.Join(words, " "))
+			lib.note(n, "the shell would expand it, and it is not run: %s", strings.Join(words, " "))
 		case call || within == "feeds":
-			note("not understood, and not run: %s", strings.Join(words, " "))
+			lib.note(n, "not understood, and not run: %s", strings.Join(words, " "))
 		}
 	}
 	return lib, path
@@ -93,15 +89,15 @@ func sfeedWords(line string) (words []string, plain bool) {
 }
 
 // sfeed adds the feed of a call with arguments.
-func (lib *Library) sfeed(args []string, note func(string, ...any)) {
+func (lib *Library) sfeed(line int, args []string) {
 	args = append(args, "", "", "", "")
 	f := Feed{Title: oneLine(args[0]), URL: args[1], Link: args[2], Key: strings.ReplaceAll(args[0], "/", "_")}
 	if args[0] == "" || f.URL == "" {
-		note("a feed has a name and a URL: feed %s", strings.TrimSpace(strings.Join(args, " ")))
+		lib.note(line, "a feed has a name and a URL: feed %s", strings.TrimSpace(strings.Join(args, " ")))
 		return
 	}
 	if args[3] != "" {
-		note("%s: the encoding %s is not imported: lektor detects it", f.Title, args[3])
+		lib.note(line, "%s: the encoding %s is not imported: lektor detects it", f.Title, args[3])
 	}
 	lib.add(f)
 }

@@ -576,19 +576,6 @@ func (n *Node) child(name string) *Node {
 	return nil
 }
 
-// find returns the first element with a name anywhere below n.
-func (n *Node) find(name string) *Node {
-	for _, c := range n.Children {
-		if c.is(name) {
-			return c
-		}
-		if f := c.find(name); f != nil {
-			return f
-		}
-	}
-	return nil
-}
-
 func (n *Node) attr(name string) *Attr {
 	for i := range n.Attrs {
 		if strings.EqualFold(n.Attrs[i].Name, name) {

@@ -47,7 +47,7 @@ func Parse(data []byte) (*Document, error) {
 	}
 	if d.root == nil {
 		// Fragments: a body, or outlines alone.
-		if top.find("outline") == nil {
+		if !r.outline {
 			reason := "it has no <opml> and no <outline>"
 			for _, n := range top.Children {
 				if n.Name != "" {
@@ -78,10 +78,11 @@ func toUTF8(data []byte) []byte {
 // reader reads the tokens of a document into a tree.
 type reader struct {
 	*scan.Scanner
-	count int
-	names map[string]bool // whether they are valid
-	open  []*Node         // the open elements, the document first
-	text  []byte          // text that is not in the tree yet
+	count   int
+	outline bool            // there is one
+	names   map[string]bool // whether they are valid
+	open    []*Node         // the open elements, the document first
+	text    []byte          // text that is not in the tree yet
 }
 
 func (r *reader) top() *Node { return r.open[len(r.open)-1] }
@@ -145,6 +146,7 @@ func (r *reader) start(name string, self bool) {
 		return
 	}
 	n := &Node{Name: name}
+	r.outline = r.outline || n.is("outline")
 	for _, a := range r.Attrs {
 		if key := string(a.Key); r.validName(key) && n.attr(key) == nil {
 			n.Attrs = append(n.Attrs, Attr{key, string(r.Entities.DecodeAttr(a.Val))})

@@ -8,20 +8,17 @@ import (
 
 // date is a date in a query. Its time is a function of the current time, with the time zone.
 type date struct {
-	span func(now time.Time) span
-	on   func(now time.Time) span // whole days, for on:; nil if the date has a time
+	at func(now time.Time) time.Time // its first moment
+	on func(now time.Time) span      // whole days, for on:; nil if the date has a time
 }
 
-// span is a time from its first moment to the first one after it. Both are equal for a point in time.
+// span is a time from its first moment to the first one after it.
 type span struct{ from, to time.Time }
 
-// point returns the date of a point in time.
-func point(at func(now time.Time) time.Time) date {
-	return date{span: func(now time.Time) span { t := at(now); return span{t, t} }}
-}
-
 // days returns the date of whole days.
-func days(of func(now time.Time) span) date { return date{of, of} }
+func days(of func(now time.Time) span) date {
+	return date{func(now time.Time) time.Time { return of(now).from }, of}
+}
 
 // dayOf returns the day of a time.
 func dayOf(t time.Time) span {
@@ -39,7 +36,7 @@ func local(t, now time.Time) time.Time {
 func parseDate(s string) (date, bool) {
 	switch word := strings.ToLower(s); word {
 	case "now":
-		return point(func(now time.Time) time.Time { return now }), true
+		return date{at: func(now time.Time) time.Time { return now }}, true
 	case "today", "yesterday":
 		return days(func(now time.Time) span {
 			if word == "yesterday" {
@@ -56,10 +53,10 @@ func parseDate(s string) (date, bool) {
 	}
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime, "2006-01-02 15:04"} {
 		if t, err := time.Parse(layout+"Z07:00", s); err == nil {
-			return point(func(time.Time) time.Time { return t }), true
+			return date{at: func(time.Time) time.Time { return t }}, true
 		}
 		if t, err := time.Parse(layout, s); err == nil {
-			return point(func(now time.Time) time.Time { return local(t, now) }), true
+			return date{at: func(now time.Time) time.Time { return local(t, now) }}, true
 		}
 	}
 	return parseAgo(s)
@@ -70,7 +67,7 @@ func parseDate(s string) (date, bool) {
 func Time(s string, now time.Time) (t time.Time, ok bool) {
 	d, ok := parseDate(s)
 	if ok {
-		t = d.span(now).from
+		t = d.at(now)
 	}
 	return t, ok
 }
@@ -102,7 +99,7 @@ func parseAgo(s string) (date, bool) {
 	at := func(now time.Time) time.Time {
 		return now.AddDate(-parts[4], -parts[3], -parts[1]-7*parts[2]).Add(-time.Duration(parts[0]) * time.Hour)
 	}
-	d := point(at)
+	d := date{at: at}
 	if parts[0] == 0 && parts != [len(units)]int{} {
 		d.on = func(now time.Time) span { return dayOf(at(now)) }
 	}

@@ -36,9 +36,8 @@ type Subject struct {
 	// Unknown are the parts of Ref that are unknown. Terms that need them are Maybe.
 	Unknown Unknown
 
-	text   string // cached result of Text
+	text   string // cached result of Text, which is then nil
 	folded string // text, folded
-	asked  bool
 }
 
 // Unknown are parts of a [lektordir.Ref].
@@ -78,7 +77,7 @@ func (q *Query) Bind(now time.Time) *Matcher {
 	q.walk(func(t *term) {
 		switch t.key {
 		case keySince, keyBefore, keyDelivery, keyRead:
-			m.dates[t] = t.date.span(now)
+			m.dates[t] = span{from: t.date.at(now)}
 		case keyOn:
 			m.dates[t] = t.date.on(now)
 		}
@@ -231,12 +230,9 @@ func Date(r lektordir.Ref, e *lektordir.Entry, now time.Time) time.Time {
 
 // inText reports whether a term matches the text of the content, which is cached.
 func (s *Subject) inText(t *term) bool {
-	if !s.asked {
-		s.asked = true
-		if s.Text != nil {
-			s.text = s.Text()
-			s.folded = Fold(s.text)
-		}
+	if s.Text != nil {
+		s.text = s.Text()
+		s.folded, s.Text = Fold(s.text), nil
 	}
 	if t.re != nil {
 		return t.re.MatchString(s.text)

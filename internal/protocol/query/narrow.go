@@ -13,12 +13,7 @@ import (
 type Span struct{ From, To time.Time }
 
 // Span returns a span that holds the [Date] of every entry that the query selects.
-func (m *Matcher) Span() Span {
-	if m.root == nil {
-		return Span{}
-	}
-	return m.span(m.root)
-}
+func (m *Matcher) Span() Span { return m.span(m.root) }
 
 func (m *Matcher) span(n node) Span {
 	switch n := n.(type) {
@@ -70,9 +65,6 @@ type Needle struct {
 // Cover returns needles such that every entry that the query selects has at least one of them; nil if
 // there are none. size estimates the number of entries with a text; Cover minimizes the sum.
 func (m *Matcher) Cover(size func(text string) int) []Needle {
-	if m.root == nil {
-		return nil
-	}
 	list, _ := cover(m.root, size)
 	return list
 }
@@ -163,28 +155,17 @@ func (q *Query) asks(keys ...key) bool {
 
 // Words returns the folded texts of the words without a key that are not negated. Sorting by relevance
 // counts them.
-func (q *Query) Words() []string {
+func (q *Query) Words() (list []string) {
 	if q.Empty() {
 		return nil
 	}
-	return wanted(q.root, nil)
-}
-
-func wanted(n node, list []string) []string {
-	switch n := n.(type) {
-	case allOf:
-		for _, c := range n {
-			list = wanted(c, list)
-		}
-	case anyOf:
-		return wanted(allOf(n), list)
-	case *term:
-		switch n.key {
+	walk(q.root, false, func(t *term) {
+		switch t.key {
 		case keyAny, keyTitle, keyText:
-			if n.re == nil {
-				list = append(list, n.needle)
+			if t.re == nil {
+				list = append(list, t.needle)
 			}
 		}
-	}
+	})
 	return list
 }

@@ -19,8 +19,7 @@ func Parse(text string) (*Query, error) { return ParseWith(text, nil) }
 // ParseWith parses a query, and replaces each query:NAME by the query that saved returns. The error is
 // an [*Error]; for an error in a saved query it has the name of that query and the position in it.
 func ParseWith(text string, saved Saved) (*Query, error) {
-	p := &parser{text: text, saved: saved, budget: new(int)}
-	*p.budget = maxSaved
+	p := &parser{text: text, saved: saved, budget: new(maxSaved)}
 	if err := p.valid(); err != nil {
 		return nil, err
 	}
@@ -70,7 +69,7 @@ func (p *parser) all(depth int) (node, error) {
 
 func (p *parser) fail(at int, reason, hint string) error {
 	line, column := p.place(at)
-	return &Error{Query: p.text, Name: p.name, Line: line, Column: column, Reason: reason, Hint: hint}
+	return &Error{Name: p.name, Line: line, Column: column, Reason: reason, Hint: hint}
 }
 
 func (p *parser) eof() bool { return p.pos == len(p.text) }

@@ -32,7 +32,6 @@ func (q *Query) String() string { return q.text }
 
 // Error is the error of a text that is not a valid query.
 type Error struct {
-	Query  string // the whole text
 	Name   string // name of the saved query with the error; "" for the query itself
 	Line   int    // line in a saved query of several lines, from 1; else 0
 	Column int    // in characters, from 1
@@ -43,10 +42,7 @@ type Error struct {
 func (e *Error) Error() string { return e.where() + ": " + e.Reason }
 
 // node is a part of a query: allOf, anyOf, negation or *term.
-type node interface {
-	// walk visits every term.
-	walk(visit func(*term))
-}
+type node any
 
 type (
 	allOf    []node // at least two
@@ -141,21 +137,30 @@ func (q *Query) mentions(match func(*term) bool) (found bool) {
 	return found
 }
 
+// walk visits every term.
 func (q *Query) walk(visit func(*term)) {
 	if !q.Empty() {
-		q.root.walk(visit)
+		walk(q.root, true, visit)
 	}
 }
 
-func (n allOf) walk(visit func(*term)) {
-	for _, c := range n {
-		c.walk(visit)
+// walk visits the terms of a node, those that are negated only if negated is true.
+func walk(n node, negated bool, visit func(*term)) {
+	switch n := n.(type) {
+	case allOf:
+		for _, c := range n {
+			walk(c, negated, visit)
+		}
+	case anyOf:
+		walk(allOf(n), negated, visit)
+	case negation:
+		if negated {
+			walk(n.of, negated, visit)
+		}
+	case *term:
+		visit(n)
 	}
 }
-
-func (n anyOf) walk(visit func(*term))    { allOf(n).walk(visit) }
-func (n negation) walk(visit func(*term)) { n.of.walk(visit) }
-func (t *term) walk(visit func(*term))    { visit(t) }
 
 // fields returns the fields that the term needs.
 func (t *term) fields() lektordir.Fields {

@@ -409,7 +409,8 @@ func same(a, b node) bool {
 		if x.re != nil && y.re != nil && x.re.String() == y.re.String() {
 			x.re, y.re = nil, nil
 		}
-		if x.date.span != nil && y.date.span != nil && x.date.span(now) == y.date.span(now) {
+		if p, q := x.date, y.date; p.at != nil && q.at != nil && p.at(now) == q.at(now) && (p.on == nil) == (q.on == nil) &&
+			(p.on == nil || p.on(now) == q.on(now)) {
 			x.date, y.date = date{}, date{}
 		}
 		return reflect.DeepEqual(x, y)

@@ -71,21 +71,6 @@ func terms(text string) string {
 	return b.String()
 }
 
-// ParseSaved parses the saved query of a name, as [ParseWith] does for query:NAME. The error is an
-// [*Error].
-func ParseSaved(name string, saved Saved) (*Query, error) {
-	p := &parser{saved: saved, budget: new(int)}
-	*p.budget = maxSaved
-	if err := CheckName(name); err != nil {
-		return nil, p.fail(0, err.Error(), "")
-	}
-	root, err := p.include(name, 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	return &Query{root: root, text: SavedTerm(name)}, nil
-}
-
 // SavedTerm returns the term query:NAME.
 func SavedTerm(name string) string {
 	return string(keySaved) + ":" + Value(name)

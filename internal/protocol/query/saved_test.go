@@ -53,7 +53,7 @@ func TestSaved(t *testing.T) {
 			t.Errorf("%s is shown as %s", text, q)
 		}
 	}
-	q, err := ParseSaved("Long reads", saved)
+	q, err := ParseWith(SavedTerm("Long reads"), saved)
 	if err != nil || q.String() != `query:"Long reads"` {
 		t.Errorf("got %v, %v; want err == nil and q.String() == `query:\"Long reads\"`", q, err)
 	}
@@ -119,7 +119,7 @@ func TestSavedErrors(t *testing.T) {
 	if _, err := Parse("query:a"); err == nil || !strings.Contains(err.Error(), "cannot be used here") {
 		t.Error(err)
 	}
-	if _, err := ParseSaved("../x", library(m)); err == nil {
+	if _, err := ParseWith(SavedTerm("../x"), library(m)); err == nil {
 		t.Error("a path is accepted as a name")
 	}
 	_, err := ParseWith("query:none", func(string) (string, error) { return "", errors.New("it cannot be read") })

@@ -1,6 +1,9 @@
 package rfc5005
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Version decides which of several versions of an entry is used (RFC 5005, section 4.2).
 type Version struct {
@@ -13,13 +16,7 @@ type Version struct {
 // After reports whether v is used rather than w: the later update, then the document updated later,
 // then the nearer one.
 func (v Version) After(w Version) bool {
-	if c := v.Updated.Compare(w.Updated); c != 0 {
-		return c > 0
-	}
-	if c := v.Document.Compare(w.Document); c != 0 {
-		return c > 0
-	}
-	return v.Nearness > w.Nearness
+	return cmp.Or(v.Updated.Compare(w.Updated), v.Document.Compare(w.Document), cmp.Compare(v.Nearness, w.Nearness)) > 0
 }
 
 // Choice chooses among the versions of entries in the documents of one walk. Its size grows with

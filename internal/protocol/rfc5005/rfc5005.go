@@ -60,14 +60,10 @@ type Document struct {
 // asked are its other known URLs.
 func Subscribed(f *feedconv.Feed, final string, asked ...string) Document {
 	d := begin(f, final)
-	own := append([]string{d.URL}, asked...)
 	links := linksOf(f)
-	own = append(own, links.href("self"))
 	current := links.href("current")
-	elsewhere := current != ""
-	for _, u := range own {
-		elsewhere = elsewhere && Normal(u) != current
-	}
+	elsewhere := current != "" && !slices.ContainsFunc(append([]string{d.URL, links.href("self")}, asked...),
+		func(own string) bool { return Normal(own) == current })
 	if elsewhere {
 		d.Current = current
 	}

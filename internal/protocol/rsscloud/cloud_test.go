@@ -19,24 +19,28 @@ import (
 // A cloud reads the same request that an aggregator sent, by either protocol.
 func TestRequestIsReadAsItWasSent(t *testing.T) {
 	feeds := []string{"http://a.example/?a=1&b=2#c", "http://b.example/ä+ü%20", "http://c.example/"}
-	for _, back := range []Callback{
-		{Domain: "me.example", Port: 5337, Path: "/x/0123"}, {HTTPS: true, Domain: "192.0.2.1", Port: 443, Path: "/"}, {Domain: "2001:db8::1", Port: 80, Path: "/x"},
+	for _, back := range []*url.URL{
+		{Scheme: "http", Host: "me.example:5337", Path: "/x/0123"}, {Scheme: "https", Host: "192.0.2.1", Path: "/"}, {Scheme: "http", Host: "[2001:db8::1]", Path: "/x"},
 	} {
-		protocol, scheme := HTTPPost, "http"
-		if back.HTTPS {
-			protocol, scheme = HTTPSPost, "https"
+		protocol := HTTPPost
+		if back.Scheme == "https" {
+			protocol = HTTPSPost
+		}
+		port, err := strconv.Atoi(feedurl.Port(back))
+		if err != nil {
+			t.Fatal(err)
 		}
 		form := registration(back, protocol, feeds, false)
 		q, err := ReadRequest(loose(form), 3)
-		want := Request{Port: back.Port, Path: back.Path, Protocol: protocol, Domain: back.Domain, URLs: feeds}
+		want := Request{Port: port, Path: back.Path, Protocol: protocol, Domain: back.Hostname(), URLs: feeds}
 		if err != nil || !reflect.DeepEqual(q, want) {
 			t.Errorf("%s\n got %+v, %v\nwant %+v", form, q, err, want)
 		}
 		u, err := url.Parse(q.Callback(netip.Addr{}))
-		if err != nil || u.Scheme != scheme || u.Hostname() != back.Domain || feedurl.Port(u) != strconv.Itoa(back.Port) || u.Path != back.Path {
+		if err != nil || u.Scheme != back.Scheme || u.Hostname() != back.Hostname() || feedurl.Port(u) != feedurl.Port(back) || u.Path != back.Path {
 			t.Errorf("%+v: %s, %v", back, u, err)
 		}
-		m, err := Decode(EncodeCall("rssCloud.pleaseNotify", NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain))
+		m, err := Decode(EncodeCall("rssCloud.pleaseNotify", NotifyProcedure, port, back.Path, XMLRPC, feeds, back.Hostname()))
 		if err != nil {
 			t.Fatal(err)
 		}

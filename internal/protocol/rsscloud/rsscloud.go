@@ -108,20 +108,12 @@ func origin(scheme, host string, port int) string {
 	return scheme + "://" + host
 }
 
-// Callback is the address to which a cloud must send notifications.
-type Callback struct {
-	HTTPS  bool
-	Domain string // name or address, without port
-	Port   int
-	Path   string // begins with a slash, has no query
-}
-
 // Register requests notification of updates of feeds from a cloud ("Requesting
-// notification"). It works around known deviations: a refused request is repeated with
-// http-post for https-post, with url for url1, without the parameter domain, or at other
-// paths of the same software. If all are refused, it returns the first
-// [fetch.RefusedError]. Any other error ends the attempts.
-func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, feeds []string) error {
+// notification"). back is the URL to which the cloud must send them, without a query. Register works
+// around known deviations: a refused request is repeated with http-post for https-post, with url for
+// url1, without the parameter domain, or at other paths of the same software. If all are refused, it
+// returns the first [fetch.RefusedError]. Any other error ends the attempts.
+func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back *url.URL, feeds []string) error {
 	target, err := cloud.URL()
 	if err != nil {
 		return err
@@ -130,7 +122,7 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 		return registerXMLRPC(ctx, c, cloud, target, back, feeds)
 	}
 	protocols := []string{HTTPPost}
-	if back.HTTPS {
+	if back.Scheme == "https" {
 		protocols = []string{HTTPSPost, HTTPPost}
 	}
 	names := []bool{false}
@@ -151,8 +143,8 @@ func Register(ctx context.Context, c *fetch.Client, cloud Cloud, back Callback, 
 }
 
 // registration returns the form of "Requesting notification using REST".
-func registration(back Callback, protocol string, feeds []string, bare bool) string {
-	fields := []string{"notifyProcedure", "", "port", strconv.Itoa(back.Port), "path", back.Path, "protocol", protocol}
+func registration(back *url.URL, protocol string, feeds []string, bare bool) string {
+	fields := []string{"notifyProcedure", "", "port", feedurl.Port(back), "path", back.Path, "protocol", protocol}
 	for i, u := range feeds {
 		name := "url" + strconv.Itoa(i+1)
 		if bare {
@@ -160,7 +152,7 @@ func registration(back Callback, protocol string, feeds []string, bare bool) str
 		}
 		fields = append(fields, name, u)
 	}
-	return form(append(fields, "domain", back.Domain)...)
+	return form(append(fields, "domain", back.Hostname())...)
 }
 
 // form returns a form of names and values, in their order, unlike url.Values.
@@ -175,10 +167,11 @@ func form(fields ...string) string {
 // registerXMLRPC implements "Requesting notification using XML-RPC or SOAP". The
 // walkthrough has five parameters. Clouds that know domain, which was added later, expect
 // it as the sixth; others may refuse it.
-func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target string, back Callback,
+func registerXMLRPC(ctx context.Context, c *fetch.Client, cloud Cloud, target string, back *url.URL,
 	feeds []string) error {
 	procedure := cmp.Or(strings.TrimSpace(cloud.RegisterProcedure), "rssCloud.pleaseNotify")
-	params := []any{NotifyProcedure, back.Port, back.Path, XMLRPC, feeds, back.Domain}
+	port, _ := strconv.Atoi(feedurl.Port(back)) // the port of a URL is a number
+	params := []any{NotifyProcedure, port, back.Path, XMLRPC, feeds, back.Hostname()}
 	var first error
 	for _, n := range []int{6, 5} {
 		v, err := call(ctx, c, fetch.Post{URL: target}, procedure, params[:n]...)

@@ -63,12 +63,12 @@ func no(w http.ResponseWriter, msg string) {
 }
 
 var (
-	back      = Callback{Domain: "reader.example", Port: 8080, Path: "/cb/token"}
-	backHTTPS = Callback{HTTPS: true, Domain: "reader.example", Port: 443, Path: "/cb/token"}
+	back      = &url.URL{Scheme: "http", Host: "reader.example:8080", Path: "/cb/token"}
+	backHTTPS = &url.URL{Scheme: "https", Host: "reader.example:443", Path: "/cb/token"}
 	feedURL   = "http://scripting.com/rss.xml?a=b&c=d"
 )
 
-func register(t *testing.T, c Cloud, back Callback, feeds ...string) error {
+func register(t *testing.T, c Cloud, back *url.URL, feeds ...string) error {
 	return Register(context.Background(), client(t), c, back, feeds)
 }
 
@@ -583,7 +583,7 @@ func TestQuirkXMLRPCStructThatRefuses(t *testing.T) {
 	p := serve(t, func(w http.ResponseWriter, _ request) {
 		fmt.Fprint(w, `<?xml version="1.0"?><methodResponse><params><param><value><struct><member><name>flError</name><value><boolean>1</boolean></value></member><member><name>message</name><value>no such feed</value></member></struct></value></param></params></methodResponse>`)
 	})
-	err := register(t, p.cloud("/RPC2", "rssCloud.pleaseNotify", "xml-rpc"), Callback{Domain: "me.example", Port: 80, Path: "/x"}, "http://a.example/")
+	err := register(t, p.cloud("/RPC2", "rssCloud.pleaseNotify", "xml-rpc"), &url.URL{Scheme: "http", Host: "me.example:80", Path: "/x"}, "http://a.example/")
 	var refused *fetch.RefusedError
 	if !errors.As(err, &refused) || refused.Message != "no such feed" {
 		t.Errorf("got %v; want errors.As(err, &refused) and refused.Message == \"no such feed\"", err)

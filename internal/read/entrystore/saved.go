@@ -32,7 +32,7 @@ func SavedQueries(dir string) ([]Saved, error) {
 	var all []Saved
 	for _, name := range names {
 		s := Saved{Name: name}
-		s.Query, s.Err = query.ParseSaved(name, SavedIn(dir))
+		s.Query, s.Err = query.ParseWith(query.SavedTerm(name), SavedIn(dir))
 		all = append(all, s)
 	}
 	return all, err

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/lektordir/lektor/internal/text/humanize"
 )
@@ -100,16 +101,25 @@ func Article(raw string) string {
 // EscapeQuery escapes characters of a query that a request line cannot have: spaces and
 // characters beyond ASCII.
 func EscapeQuery(q string) string {
-	if strings.IndexFunc(q, func(r rune) bool { return r <= ' ' || r > '~' }) < 0 {
-		return q
+	return Escape(q, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+// Escape percent-encodes the characters for which special returns true, and invalid UTF-8.
+func Escape(s string, special func(rune) bool) string {
+	if strings.IndexFunc(s, special) < 0 && utf8.ValidString(s) {
+		return s
 	}
 	var b strings.Builder
-	for _, c := range []byte(q) {
-		if c <= ' ' || c > '~' {
-			fmt.Fprintf(&b, "%%%02X", c)
-			continue
+	for s != "" {
+		r, n := utf8.DecodeRuneInString(s)
+		if special(r) || r == utf8.RuneError && n == 1 {
+			for _, c := range []byte(s[:n]) {
+				fmt.Fprintf(&b, "%%%02X", c)
+			}
+		} else {
+			b.WriteString(s[:n])
 		}
-		b.WriteByte(c)
+		s = s[n:]
 	}
 	return b.String()
 }

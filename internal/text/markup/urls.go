@@ -83,6 +83,7 @@ func Resolve(base *url.URL, ref string) string {
 	return origin + removeDots(basePath[:strings.LastIndexByte(basePath, '/')+1]+ref)
 }
 
+// TrimURL removes the same characters as browsers: white space around a URL, tabs and newlines in it.
 func TrimURL(s string) string {
 	s = strings.TrimSpace(s)
 	if strings.ContainsAny(s, "\n\t\r") {
@@ -91,8 +92,8 @@ func TrimURL(s string) string {
 	return s
 }
 
-// HasScheme reports whether s starts with a URL scheme.
-func HasScheme(s string) bool {
+// HasScheme reports whether s starts with a URL scheme (RFC 3986, section 3.1) and a colon.
+func HasScheme[T string | []byte](s T) bool {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
 		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
