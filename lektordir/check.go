@@ -283,16 +283,21 @@ func (c *checker) duplicate(first, second Ref) error {
 // bytes, so that the other can be removed.
 func holdsAll(entry, other string) bool {
 	return filepath.WalkDir(other+"/.", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
+		if err != nil {
 			return err
+		}
+		same := entry + strings.TrimPrefix(path, other)
+		fi, err := dirfs.Lstat(same)
+		if err == nil && fi.IsDir() && e.IsDir() {
+			return nil
 		}
 		read := dirfs.ReadFile
 		if e.Type()&fs.ModeSymlink != 0 {
 			read = func(path string) ([]byte, error) { to, err := os.Readlink(path); return []byte(to), err }
 		}
-		a, aerr := read(entry + strings.TrimPrefix(path, other))
+		a, aerr := read(same)
 		b, berr := read(path)
-		if aerr != nil || berr != nil || !bytes.Equal(a, b) {
+		if err != nil || fi.Mode().Type() != e.Type() || aerr != nil || berr != nil || !bytes.Equal(a, b) {
 			return fmt.Errorf("%s differs", path)
 		}
 		return nil
