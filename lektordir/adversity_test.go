@@ -219,6 +219,20 @@ func TestCheckKeepsTheWholeEntry(t *testing.T) {
 			t.Errorf("%s was lost: %v", lacking, err)
 		}
 	}
+	// A link that leads to the copy in new/ is not a file of the copy in cur/.
+	for link, want := range map[string]bool{"": true, "mine": false, "mine/x": false} {
+		d, _ := newDir(t)
+		r := deliver(t, d, sample("1", "A"))[0]
+		write(t, d.abs(r)+"/mine/x", "a note")
+		whole := "cur/$HASH/" + r.Unique + `\;2,S`
+		shell(t, d, "mkdir -p cur/$HASH; cp -R new/$HASH/"+r.Unique+" "+whole)
+		if link != "" {
+			shell(t, d, "rm -r "+whole+"/"+link+"; ln -s "+d.abs(r)+"/"+link+" "+whole+"/"+link)
+		}
+		if ps, err := d.Check(ctx, true); err != nil || len(ps) != 1 || ps[0].Repaired != want {
+			t.Errorf("%q is a link: %v, %v", link, ps, err)
+		}
+	}
 }
 
 // A URL or path is never taken for the beginning of a hash.
