@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -216,6 +217,20 @@ func TestCheckKeepsTheWholeEntry(t *testing.T) {
 		}
 		if _, err := os.Stat(d.abs(r) + "/" + lacking); err != nil {
 			t.Errorf("%s was lost: %v", lacking, err)
+		}
+	}
+	// A link that leads to the copy in new/ is not a file of the copy in cur/.
+	for link, want := range map[string]bool{"": true, "mine": false, "mine/x": false} {
+		d, _ := newDir(t)
+		r := deliver(t, d, sample("1", "A"))[0]
+		write(t, d.abs(r)+"/mine/x", "a note")
+		whole := "cur/$HASH/" + r.Unique + `\;2,S`
+		shell(t, d, "mkdir -p cur/$HASH; cp -R new/$HASH/"+r.Unique+" "+whole)
+		if link != "" {
+			shell(t, d, "rm -r "+whole+"/"+link+"; ln -s "+d.abs(r)+"/"+link+" "+whole+"/"+link)
+		}
+		if ps, err := d.Check(ctx, true); err != nil || len(ps) != 1 || ps[0].Repaired != want {
+			t.Errorf("%q is a link: %v, %v", link, ps, err)
 		}
 	}
 }
@@ -482,20 +497,16 @@ func TestNewRemovedBeforeCommit(t *testing.T) {
 	}
 }
 
-// Only errors about names are removed from an error that joins others.
-func TestUnlessNames(t *testing.T) {
-	name, other := &MalformedError{Path: "x", NoEntry: true}, errors.New("other")
-	for _, c := range []struct {
-		err  error
-		want bool
-	}{
-		{nil, false}, {name, false}, {errors.Join(name, errors.Join(name)), false},
-		{other, true}, {errors.Join(name, errors.Join(name, other)), true},
-		{&MalformedError{Path: "x", Reason: "it has no file title"}, true}, {&MalformedError{Path: "x", Optional: true, Err: other}, true},
-	} {
-		if got := unlessNames(c.err); (got != nil) != c.want {
-			t.Errorf("%v: %v", c.err, got)
-		}
+// An entry is not found although names are malformed, but not if a directory cannot be read.
+func TestResolveDespiteNames(t *testing.T) {
+	d, _ := newDir(t)
+	write(t, d.Join("new", feedHash, "1.a;b", "title"), "x\n")
+	if _, err := d.Resolve("1.a.x"); !errors.As(err, new(*NotFoundError)) {
+		t.Error(err)
+	}
+	d.fs.ReadDir = func(*os.File) ([]os.DirEntry, error) { return nil, syscall.EIO }
+	if _, err := d.Resolve("1.a.x"); !errors.Is(err, syscall.EIO) {
+		t.Error(err)
 	}
 }
 

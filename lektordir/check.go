@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +15,6 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
-	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // Problem is something that [Dir.Check] found.
@@ -245,9 +245,12 @@ func (c *checker) entries(ctx context.Context) error {
 				return errors.Join(bad, context.Cause(ctx))
 			}
 			l, err := c.d.fs.ReadPlace(feed, place == Cur)
-			refs, err := refsOf(feed, l, err)
-			bad = errors.Join(bad, c.names(err))
-			for _, r := range refs {
+			bad = errors.Join(bad, err)
+			for _, b := range l.Bad {
+				c.report(b.Path, "not an entry: "+b.Reason, nil)
+			}
+			for _, n := range l.Names {
+				r := refOf(feed, n)
 				if other, ok := places[r.Unique]; ok {
 					bad = errors.Join(bad, c.duplicate(other, r))
 				}
@@ -279,43 +282,26 @@ func (c *checker) duplicate(first, second Ref) error {
 // holdsAll reports whether the entry at one path has every file of the other, with the same
 // bytes, so that the other can be removed.
 func holdsAll(entry, other string) bool {
-	ents, err := os.ReadDir(other)
-	if err != nil {
-		return false
-	}
-	for _, e := range ents {
-		a, b := entry+"/"+e.Name(), other+"/"+e.Name()
-		if e.IsDir() {
-			if fi, err := dirfs.Lstat(a); err != nil || !fi.IsDir() || !holdsAll(a, b) {
-				return false
-			}
-			continue
+	return filepath.WalkDir(other+"/.", func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
 		}
-		if e.Type()&os.ModeSymlink != 0 {
-			at, aerr := os.Readlink(a)
-			bt, berr := os.Readlink(b)
-			if aerr != nil || berr != nil || at != bt {
-				return false
-			}
-			continue
+		same := entry + strings.TrimPrefix(path, other)
+		fi, err := dirfs.Lstat(same)
+		if err == nil && fi.IsDir() && e.IsDir() {
+			return nil
 		}
-		at, aerr := dirfs.ReadFile(a)
-		bt, berr := dirfs.ReadFile(b)
-		if aerr != nil || berr != nil || !bytes.Equal(at, bt) {
-			return false
+		read := dirfs.ReadFile
+		if e.Type()&fs.ModeSymlink != 0 {
+			read = func(path string) ([]byte, error) { to, err := os.Readlink(path); return []byte(to), err }
 		}
-	}
-	return true
-}
-
-// names reports the malformed names that err joins, and returns its other errors.
-func (c *checker) names(err error) error {
-	for _, e := range humanize.Errors(err) {
-		if bad := (*MalformedError)(nil); errors.As(e, &bad) && bad.NoEntry {
-			c.report(bad.Path, "not an entry: "+bad.Reason, nil)
+		a, aerr := read(same)
+		b, berr := read(path)
+		if err != nil || fi.Mode().Type() != e.Type() || aerr != nil || berr != nil || !bytes.Equal(a, b) {
+			return fmt.Errorf("%s differs", path)
 		}
-	}
-	return unlessNames(err)
+		return nil
+	}) == nil
 }
 
 // entry checks one entry.

@@ -268,27 +268,19 @@ func (e *Entry) Merge(from *Entry, fields Fields) {
 
 // parse sets the field of e from the data of its file.
 func (v *value) parse(e *Entry, data []byte) {
-	switch to := v.of(e).(type) {
-	case *string:
-		*to = textfile.Line(data)
-	case *[]byte:
+	if to, ok := v.of(e).(*[]byte); ok {
 		*to = data
-	case *time.Time:
-		*to = parseTime(textfile.Line(data))
+		return
 	}
+	parseText(v.of(e), textfile.Line(data))
 }
 
 // format returns the data of the file for the field of e, or nil if none is written.
 func (v *value) format(e *Entry) []byte {
-	text := ""
-	switch of := v.of(e).(type) {
-	case *[]byte:
+	if of, ok := v.of(e).(*[]byte); ok {
 		return textfile.Content(*of, e.Type)
-	case *string:
-		text = v.line(*of)
-	case *time.Time:
-		text = formatTime(*of)
 	}
+	text := v.text(v.of(e))
 	if text == "" && v.field&Obligatory == 0 {
 		return nil
 	}

@@ -90,10 +90,4 @@ func (e *NotFoundError) Error() string {
 	return "no entry " + e.Name
 }
 
-// isNoEntry reports whether an error is about a name that is not that of an entry.
-func isNoEntry(err error) bool {
-	bad, ok := errors.AsType[*MalformedError](err)
-	return ok && bad.NoEntry
-}
-
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }

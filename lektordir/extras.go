@@ -98,7 +98,7 @@ func (v *value) fieldsOf(e *Entry, of reflect.Value) []string {
 	parts := partsOf(of)
 	fields := make([]string, len(parts))
 	for i, f := range parts {
-		fields[i] = v.text(f)
+		fields[i] = v.text(f.Addr().Interface())
 	}
 	return fields
 }
@@ -141,9 +141,9 @@ func (v *value) appendLine(b []byte, fields []string) []byte {
 	return append(b, '\n')
 }
 
-// text returns a field of a line.
-func (v *value) text(of reflect.Value) string {
-	switch x := of.Addr().Interface().(type) {
+// text returns a value, given by a pointer, as a line or a field of a line.
+func (v *value) text(of any) string {
+	switch x := of.(type) {
 	case *string:
 		return v.line(*x)
 	case *time.Time:
@@ -206,7 +206,7 @@ func (v *value) take(e *Entry, rest []byte) {
 		element.set(fields)
 	default:
 		for i, f := range parts {
-			parseField(f, fields[i])
+			parseText(f.Addr().Interface(), fields[i])
 		}
 	}
 	if list {
@@ -230,9 +230,9 @@ func (x *Element) set(fields []string) {
 	}
 }
 
-// parseField sets a value to a field of a line.
-func parseField(to reflect.Value, text string) {
-	switch x := to.Addr().Interface().(type) {
+// parseText sets a value, given by a pointer, to a line or a field of a line.
+func parseText(to any, text string) {
+	switch x := to.(type) {
 	case *string:
 		*x = text
 	case *time.Time:

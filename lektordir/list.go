@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/lektordir/lektor/internal/dir/dirfs"
-	"github.com/lektordir/lektor/internal/text/humanize"
 )
 
 // ListOptions selects the entries that [Dir.List] returns. The zero value selects the newest
@@ -95,38 +94,25 @@ func (d *Dir) listedFeeds() (feeds []string, err error) {
 
 // listed returns the entries of a feed that the options select.
 func (d *Dir) listed(ctx context.Context, feed string, o ListOptions) ([]Ref, error) {
-	found, bad := d.listFeed(ctx, feed, o.Strict)
-	if !o.AllVersions {
-		found = newestVersions(found)
-	}
-	if !o.Withdrawn && len(found) > 0 {
-		var err error
-		found, err = d.present(feed, found)
-		bad = errors.Join(bad, err)
-	}
-	return slices.DeleteFunc(found, func(r Ref) bool {
-		return len(o.Places) > 0 && !slices.Contains(o.Places, r.Place) || o.SkipTrashed && r.Trashed()
-	}), bad
-}
-
-// listFeed lists a feed's entries in new/ and cur/, sorted by time of delivery. strict is
-// [ListOptions.Strict].
-func (d *Dir) listFeed(ctx context.Context, feed string, strict bool) ([]Ref, error) {
-	l, err := d.fs.List(ctx, feed, strict)
-	return refsOf(feed, l, err)
-}
-
-// refsOf returns the Refs of a listing, and an error that joins err and its malformed names.
-func refsOf(feed string, l dirfs.Listing, err error) ([]Ref, error) {
-	refs := make([]Ref, len(l.Names))
+	l, err := d.fs.List(ctx, feed, o.Strict)
+	found := make([]Ref, len(l.Names))
 	for i, n := range l.Names {
-		refs[i] = refOf(feed, n)
+		found[i] = refOf(feed, n)
 	}
 	bad := []error{err} // joined once: the text of errors joined one by one takes quadratic time
 	for _, b := range l.Bad {
 		bad = append(bad, &MalformedError{Path: b.Path, Reason: b.Reason, NoEntry: true})
 	}
-	return refs, errors.Join(bad...)
+	if !o.AllVersions {
+		found = newestVersions(found)
+	}
+	if !o.Withdrawn && len(found) > 0 {
+		found, err = d.present(feed, found)
+		bad = append(bad, err)
+	}
+	return slices.DeleteFunc(found, func(r Ref) bool {
+		return len(o.Places) > 0 && !slices.Contains(o.Places, r.Place) || o.SkipTrashed && r.Trashed()
+	}), errors.Join(bad...)
 }
 
 // newestVersions keeps the newest of the entries with one identity. refs are the entries of one
@@ -150,11 +136,6 @@ func newestVersions(refs []Ref) []Ref {
 	return out
 }
 
-// unlessNames returns err without the errors that are only about malformed names.
-func unlessNames(err error) error {
-	return errors.Join(slices.DeleteFunc(humanize.Errors(err), isNoEntry)...)
-}
-
 // Resolve finds the entry that a user has named: by a path, absolute or relative to the
 // lektor-dir or the working directory, or by its unique name, with or without info. If the entry
 // has moved, Resolve returns its present place. It returns a [*NotFoundError] if there is no
@@ -170,11 +151,7 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 			return Ref{}, &NotFoundError{Name: name, NoPath: true}
 		}
 		feed = filepath.Base(parent)
-		p := New
-		if place == "cur" {
-			p = Cur
-		}
-		if r, err := parseRef(p, feed, base); err == nil {
+		if r, err := ParsePath(place + "/" + feed + "/" + base); err == nil {
 			if _, err := dirfs.Lstat(d.abs(r)); err == nil {
 				return d.Timed(r), nil
 			}
@@ -192,9 +169,10 @@ func (d *Dir) Resolve(name string) (Ref, error) {
 	var newer *Ref
 	var bad error
 	for _, feed := range feeds {
-		refs, err := d.listFeed(context.Background(), feed, false)
-		bad = errors.Join(bad, unlessNames(err))
-		for _, r := range refs {
+		l, err := d.fs.List(context.Background(), feed, false)
+		bad = errors.Join(bad, err)
+		for _, n := range l.Names {
+			r := refOf(feed, n)
 			if r.Unique == unique {
 				return r, nil
 			}

@@ -1,7 +1,6 @@
 package lektordir
 
 import (
-	"cmp"
 	"net/url"
 	"path"
 	"strings"
@@ -63,12 +62,7 @@ const (
 	Cur              // taken by a viewer
 )
 
-func (p Place) String() string {
-	if p == Cur {
-		return "cur"
-	}
-	return "new"
-}
+func (p Place) String() string { return entryname.Place(p == Cur) }
 
 // Ref names an entry by its place in the lektor-dir. It is valid until a viewer moves or deletes
 // the entry.
@@ -85,17 +79,10 @@ type Ref struct {
 }
 
 // Name returns the base name of the entry's directory.
-func (r Ref) Name() string {
-	if r.Place == New || r.Bare {
-		return r.Unique
-	}
-	return r.Unique + ";" + r.Info
-}
+func (r Ref) Name() string { return r.entryName().Base() }
 
 // Path returns the entry's path relative to the lektor-dir, with slashes.
-func (r Ref) Path() string {
-	return r.Place.String() + "/" + r.Feed + "/" + r.Name()
-}
+func (r Ref) Path() string { return r.entryName().Path(r.Feed) }
 
 // Flags returns the ASCII letters after "2," in the info of an entry in cur/, in their order, or ""
 // for an entry in new/. [Dir.SetFlags] describes them; other characters are no flags. For a bare
@@ -152,13 +139,12 @@ func (r Ref) Identity() string { return entryname.Identity(r.Unique) }
 // Compare compares entries of one feed in the order of [Dir.List], which is by time of delivery.
 // If two Refs have the same unique name, the one in cur/ is greater. The greatest of several
 // versions of an entry is the newest.
-func (r Ref) Compare(other Ref) int {
-	return cmp.Or(r.timed().Compare(other.timed()), cmp.Compare(r.Place, other.Place),
-		strings.Compare(r.Info, other.Info))
-}
+func (r Ref) Compare(other Ref) int { return r.entryName().Compare(other.entryName()) }
 
-// timed returns what the order of entries depends on.
-func (r Ref) timed() entryname.Name { return entryname.Name{Unique: r.Unique, Mtime: r.Mtime} }
+// entryName returns the Ref without its feed.
+func (r Ref) entryName() entryname.Name {
+	return entryname.Name{Unique: r.Unique, Info: r.Info, Cur: r.Place == Cur, Bare: r.Bare, Mtime: r.Mtime}
+}
 
 // refOf returns the Ref for a name in a feed's directory.
 func refOf(feed string, n entryname.Name) Ref {

@@ -140,17 +140,13 @@ func TestMustSync(t *testing.T) {
 	}
 	tx.Close()
 	tx = begin()
-	add(t, tx, entry("2", "title", "two\n", "author", "Wren\n"))
-	tw := &tx.staging.hardlinks
-	k := hardlinkKey{"author", "Wren\n"}
-	if x, ok := tw.known[k]; !ok || x.old {
-		t.Errorf("%+v: the file is not known, or not synced", x)
+	for _, want := range []bool{true, false} {
+		unique := add(t, tx, entry(fmt.Sprint(want), "title", "two\n"))
+		if shared, old := tx.staging.hardlinks.share(unique, "author", "Wren\n"); !shared || old != want {
+			t.Errorf("share returns %v, %v, want true, %v", shared, old, want)
+		}
 	}
-	tw.known[k] = hardlink{old: true}
-	if !tw.mustSync(k.name, k.data) || tw.mustSync(k.name, k.data) {
-		t.Error("mustSync does not return true exactly once")
-	}
-	delete(tw.known, k)
+	add(t, tx, entry("3", "title", "three\n", "author", "Wren\n"))
 	if err := end(tx); err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package commit
 
 import (
-	"bytes"
-	"io"
 	"os"
 	"slices"
 
@@ -23,7 +21,6 @@ type hardlink struct {
 	dir  int    // descriptor of an open directory
 	name string // path relative to dir
 	id   fileID // if the file belongs to a delivered entry
-	old  bool   // the file belongs to a delivered entry, and this transaction has not synced it
 }
 
 // fileID identifies a file and its state. If the file is changed or replaced, the fileID differs.
@@ -59,8 +56,9 @@ const (
 )
 
 // share makes a file of an entry in tmp/ a hard link to a file of another entry with the same name
-// and data. It reports whether it did; if not, the file does not exist.
-func (t *hardlinks) share(unique, name, data string) bool {
+// and data. It reports whether it did; if not, the file does not exist. old reports that the other entry
+// is a delivered one, which is so once for each file.
+func (t *hardlinks) share(unique, name, data string) (shared, old bool) {
 	if t.known == nil {
 		t.known = map[hardlinkKey]hardlink{}
 		t.adopt(unique)
@@ -68,7 +66,7 @@ func (t *hardlinks) share(unique, name, data string) bool {
 	k := hardlinkKey{name, data}
 	tw, ok := t.known[k]
 	if !ok || t.none || t.plain && name == "feed" {
-		return false
+		return false, false
 	}
 	to := unique + "/" + name
 	if err := t.d.Link(tw.dir, tw.name, t.into, to); err != nil {
@@ -78,42 +76,32 @@ func (t *hardlinks) share(unique, name, data string) bool {
 		none := !slices.Contains([]error{unix.EMLINK, unix.ENOENT, unix.ENOSPC, unix.EDQUOT, unix.EIO}, err)
 		t.plain = t.plain || none
 		t.none = none && name != "feed"
-		return false
+		return false, false
 	}
 	if tw.dir == t.into {
-		return true
+		return true, false
 	}
 	// The delivered entry's file may have been replaced or written to.
 	var st unix.Stat_t
 	if err := unix.Fstatat(t.into, to, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil && idOf(&st) == tw.id {
-		return true
+		t.written(unique, name, data)
+		return true, true
 	}
 	delete(t.known, k)
 	// If this fails, writing the file fails, too.
 	_ = unix.Unlinkat(t.into, to, 0)
-	return false
+	return false, false
 }
 
-// mustSync reports whether a file is shared with a delivered entry, and must be synced, because
-// the program that delivered that entry may not have synced it. It returns true once for each file.
-func (t *hardlinks) mustSync(name, data string) bool {
-	k := hardlinkKey{name, data}
-	tw := t.known[k]
-	found := tw.old
-	tw.old = false
-	t.known[k] = tw
-	return found
-}
-
-// written records a file that was written, so that share can link to it.
+// written records a file of an entry in tmp/, so that share can link to it.
 func (t *hardlinks) written(unique, name, data string) {
 	if !t.none {
 		t.known[hardlinkKey{name, data}] = hardlink{dir: t.into, name: unique + "/" + name}
 	}
 }
 
-// adopt records the files of the entry that was delivered last. It skips files whose owner, group
-// or mode differ from those of the title of unique, which the transaction has written.
+// adopt records the link feed and the files of the entry that was delivered last. It skips those whose
+// owner, group or mode differ from those of the title of unique, which the transaction has written.
 func (t *hardlinks) adopt(unique string) {
 	var own unix.Stat_t
 	if err := unix.Fstatat(t.into, unique+"/title", &own, unix.AT_SYMLINK_NOFOLLOW); err != nil {
@@ -123,36 +111,25 @@ func (t *hardlinks) adopt(unique string) {
 		return
 	}
 	dir := int(t.prior.Fd())
-	t.adoptLink(dir, &own)
-	for _, name := range repeating {
-		f, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-		if err != nil {
+	for _, name := range append([]string{"feed"}, repeating...) {
+		// Stat comes before the file is read, so that share notices if it is changed in between.
+		var st unix.Stat_t
+		err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if err != nil || st.Uid != own.Uid || st.Gid != own.Gid || st.Dev != own.Dev ||
+			name != "feed" && st.Mode != own.Mode {
 			continue
 		}
-		file := os.NewFile(uintptr(f), name)
-		var st unix.Stat_t
-		if err := unix.Fstat(f, &st); err == nil && st.Mode == own.Mode && st.Uid == own.Uid && st.Gid == own.Gid &&
-			st.Dev == own.Dev && st.Size > 0 && st.Size <= maxHardlink {
-			data := make([]byte, st.Size)
-			if _, err := io.ReadFull(file, data); err == nil && bytes.HasSuffix(data, []byte{'\n'}) {
-				t.known[hardlinkKey{name, string(data)}] = hardlink{dir: dir, name: name, id: idOf(&st), old: true}
-			}
+		data := make([]byte, len(LinkTo(t.feed))+1) // a longer target differs
+		if name == "feed" {
+			var n int
+			n, err = unix.Readlinkat(dir, name, data)
+			data = data[:max(n, 0)]
+		} else {
+			data, err = atomicfile.ReadAt(dir, name, maxHardlink)
 		}
-		file.Close()
-	}
-}
-
-// adoptLink records the link feed of the entry that was delivered last.
-func (t *hardlinks) adoptLink(dir int, own *unix.Stat_t) {
-	// Stat comes before Readlink, so that share notices if the link is replaced in between.
-	var st unix.Stat_t
-	if err := unix.Fstatat(dir, "feed", &st, unix.AT_SYMLINK_NOFOLLOW); err != nil || st.Uid != own.Uid ||
-		st.Gid != own.Gid || st.Dev != own.Dev {
-		return
-	}
-	target := make([]byte, len(LinkTo(t.feed))+1)
-	if n, err := unix.Readlinkat(dir, "feed", target); err == nil && string(target[:n]) == LinkTo(t.feed) {
-		t.known[hardlinkKey{"feed", LinkTo(t.feed)}] = hardlink{dir: dir, name: "feed", id: idOf(&st)}
+		if err == nil {
+			t.known[hardlinkKey{name, string(data)}] = hardlink{dir: dir, name: name, id: idOf(&st)}
+		}
 	}
 }
 
@@ -165,10 +142,8 @@ func (t *hardlinks) lastDelivered() *os.File {
 			if t.d.Inside(dir) != nil {
 				continue
 			}
-			path := t.d.Path + "/" + dir + "/" + r.Unique + place.info
-			if fd, err := atomicfile.Open(path,
-				unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC); err == nil {
-				return os.NewFile(uintptr(fd), path)
+			if f, err := atomicfile.OpenDir(t.d.Path + "/" + dir + "/" + r.Unique + place.info); err == nil {
+				return f
 			}
 		}
 	}

@@ -84,12 +84,8 @@ func newRecovery(d *dirfs.Dir, feed string) (*recovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &recovery{d: d, feed: feed, journal: j, at: make(map[string]entryname.Name, len(listing.Names))}
-	for _, n := range listing.Names {
-		r.at[n.Unique] = n
-	}
-	r.before = certainTime(d, feed).Add(-foreignAge)
-	return r, nil
+	return &recovery{d: d, feed: feed, journal: j, at: listing.ByUnique(),
+		before: certainTime(d, feed).Add(-foreignAge)}, nil
 }
 
 // note records an error.

@@ -42,14 +42,12 @@ func (s *staging) stageFirst() bool {
 }
 
 // open opens the directory. last holds the records of the entries that were delivered last.
-func (s *staging) open(b *background, last []journal.Record) error {
-	path := s.d.Join(s.rel)
-	fd, err := atomicfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
-	if err != nil {
-		return &os.PathError{Op: "open", Path: path, Err: err}
+func (s *staging) open(b *background, last []journal.Record) (err error) {
+	if s.tmp, err = atomicfile.OpenDir(s.d.Join(s.rel)); err != nil {
+		return err
 	}
-	s.tmp, s.background = os.NewFile(uintptr(fd), path), b
-	s.hardlinks = hardlinks{d: s.d, feed: s.feed, into: fd, last: last}
+	s.background = b
+	s.hardlinks = hardlinks{d: s.d, feed: s.feed, into: int(s.tmp.Fd()), last: last}
 	return nil
 }
 
@@ -169,31 +167,39 @@ type unsynced struct {
 	dir    int // descriptor of the directory in which entries are staged
 	unique string
 	open   []*os.File
-	linked []string // names of files shared with delivered entries, which sync syncs
 }
 
 // create writes the files of an entry, or shares them with other entries.
 func (u *unsynced) create(files iter.Seq2[string, []byte]) error {
 	links := &u.s.hardlinks
 	for name, data := range files {
-		shared := repeats(name)
-		if shared && links.share(u.unique, name, string(data)) {
-			if links.mustSync(name, string(data)) {
-				u.linked = append(u.linked, name)
+		var shared, old bool
+		if repeats(name) {
+			shared, old = links.share(u.unique, name, string(data))
+		}
+		switch {
+		case !shared:
+			if err := u.createFile(name, data); err != nil {
+				return err
 			}
-			continue
-		}
-		if err := u.createFile(name, data); err != nil {
-			return err
-		}
-		if shared {
-			links.written(u.unique, name, string(data))
+			if repeats(name) {
+				links.written(u.unique, name, string(data))
+			}
+		case old && u.s.background != nil:
+			// The program that delivered the other entry may not have synced the file.
+			f, err := os.Open(u.s.d.Join(u.s.rel, u.unique, name))
+			if err != nil {
+				return err
+			}
+			u.open = append(u.open, f)
 		}
 	}
 	// A link cannot be synced by itself, so it is shared only if the whole file system is synced.
 	to, alone := LinkTo(u.s.feed), u.s.background != nil
-	if !alone && links.share(u.unique, "feed", to) {
-		return nil
+	if !alone {
+		if shared, _ := links.share(u.unique, "feed", to); shared {
+			return nil
+		}
 	}
 	if err := unix.Symlinkat(to, u.dir, u.unique+"/feed"); err != nil {
 		return &os.PathError{Op: "symlink", Path: u.s.d.Join(u.s.rel, u.unique, "feed"), Err: err}
@@ -206,19 +212,18 @@ func (u *unsynced) create(files iter.Seq2[string, []byte]) error {
 
 // createFile writes a file. If sync syncs it, the file stays open.
 func (u *unsynced) createFile(name string, data []byte) error {
-	fd, err := createAt(u.dir, u.unique+"/"+name, data)
-	if err == nil && u.s.background == nil {
-		err = unix.Close(fd)
+	name = u.unique + "/" + name
+	f, err := atomicfile.Create(u.dir, name, u.s.d.Path+"/"+u.s.rel+"/"+name)
+	if err != nil {
+		return err
 	}
-	path := u.s.d.Path + "/" + u.s.rel + "/" + u.unique + "/" + name
-	switch {
-	case err != nil:
-		return &os.PathError{Op: "write", Path: path, Err: err}
-	case u.s.background != nil:
-		// os.File.Sync repeats fsync(2) after EINTR, and uses F_FULLFSYNC on macOS.
-		u.open = append(u.open, os.NewFile(uintptr(fd), path))
+	_, err = f.Write(data)
+	if u.s.background == nil {
+		return cmp.Or(err, f.Close())
 	}
-	return nil
+	// os.File.Sync repeats fsync(2) after EINTR, and uses F_FULLFSYNC on macOS.
+	u.open = append(u.open, f)
+	return err
 }
 
 // sync syncs the files before the directory.
@@ -227,12 +232,7 @@ func (u *unsynced) sync() error {
 	for _, f := range u.open {
 		err = cmp.Or(err, f.Sync())
 	}
-	err = cmp.Or(err, u.close())
-	dir := u.s.d.Join(u.s.rel, u.unique)
-	for _, name := range u.linked {
-		err = cmp.Or(err, dirfs.SyncPath(dir+"/"+name))
-	}
-	return cmp.Or(err, dirfs.SyncPath(dir))
+	return cmp.Or(err, u.close(), dirfs.SyncPath(u.s.d.Join(u.s.rel, u.unique)))
 }
 
 // close closes the files. With NFS and quotas, it reports errors of writing.
@@ -243,28 +243,4 @@ func (u *unsynced) close() error {
 	}
 	u.open = nil
 	return err
-}
-
-// createAt writes a new file, and leaves it open.
-func createAt(dir int, name string, data []byte) (int, error) {
-	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC
-	fd, err := unix.Openat(dir, name, flags, 0o666)
-	for err == unix.EINTR {
-		fd, err = unix.Openat(dir, name, flags, 0o666)
-	}
-	if err != nil {
-		return -1, err
-	}
-	for len(data) > 0 {
-		n, err := unix.Write(fd, data)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			unix.Close(fd)
-			return -1, err
-		}
-		data = data[n:]
-	}
-	return fd, nil
 }

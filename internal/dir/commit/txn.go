@@ -31,8 +31,7 @@ type Txn struct {
 	staged  []journal.Record // Unique is a directory in tmp/
 	aliases []journal.Record // other identities of delivered entries
 	src     []string         // paths written in src/, to sync
-	failed  error            // error of Add, or of verifying the journal
-	err     error            // error of the commit
+	err     error            // error of Add, of verifying the journal, or of the commit
 	dropped map[string]bool  // unique names of versions that were not delivered
 	before  int64            // length of the journal before the commit, in bytes
 	end     func(error)      // the function passed to Commit
@@ -110,7 +109,7 @@ func (t *Txn) Journal() (*journal.Journal, error) {
 			return nil, err
 		}
 	} else {
-		j.Verify = func() { t.failed = errors.Join(t.failed, t.verify(j)) }
+		j.Verify = func() { t.err = errors.Join(t.err, t.verify(j)) }
 	}
 	t.journal = j
 	return j, nil
@@ -206,7 +205,7 @@ type Version struct {
 func (t *Txn) Add(ctx context.Context, v Version) (unique string, err error) {
 	defer func() {
 		if err != nil {
-			t.failed = err
+			t.err = err
 		}
 	}()
 	if _, err := t.Journal(); err != nil {
@@ -312,9 +311,9 @@ func (t *Txn) stillInside() error {
 // other transactions, but must not wait for them or for the writer's Close: the next group is
 // committed after done returns.
 func (t *Txn) Commit(done func(error)) {
-	if t.failed != nil {
+	if t.err != nil {
 		// An entry is incomplete, so none is delivered.
-		go done(t.failed)
+		go done(t.err)
 		return
 	}
 	t.end = done

@@ -104,21 +104,13 @@ func (d *Dir) Ours(unique string) bool {
 // like, which may be links.
 func (d *Dir) Inside(rels ...string) error { return atomicfile.AllDirs(d.Path, rels...) }
 
-// errNotDir is the error for a link or a file that should be a directory.
-var errNotDir = atomicfile.ErrNotDir
-
 // Feeds lists the names in a directory of feeds (tmp, new, cur or src), sorted, without dot
 // files.
 func (d *Dir) Feeds(place string) ([]string, error) { return FeedsIn(d.Join(place)) }
 
 // FeedsIn is [Dir.Feeds] of the directory at a path.
 func FeedsIn(dir string) ([]string, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	ents, err := f.ReadDir(-1)
+	ents, err := os.ReadDir(dir)
 	names := make([]string, 0, len(ents))
 	for _, e := range ents {
 		if strings.HasPrefix(e.Name(), ".") {
@@ -128,7 +120,6 @@ func FeedsIn(dir string) ([]string, error) {
 			names = append(names, e.Name())
 		}
 	}
-	slices.Sort(names)
 	return names, err
 }
 
@@ -142,7 +133,7 @@ func Names(dir string) ([]string, error) {
 func AllNames(dir string) ([]string, error) {
 	names, err := atomicfile.Names(dir)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		err = &os.PathError{Op: "open", Path: dir, Err: errNotDir}
+		err = &os.PathError{Op: "open", Path: dir, Err: atomicfile.ErrNotDir}
 	}
 	return names, err
 }

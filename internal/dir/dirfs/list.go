@@ -22,18 +22,19 @@ type Listing struct {
 	Bad   []BadName
 }
 
+// ByUnique maps the unique names to the names.
+func (l Listing) ByUnique() map[string]entryname.Name {
+	names := make(map[string]entryname.Name, len(l.Names))
+	for _, n := range l.Names {
+		names[n.Unique] = n
+	}
+	return names
+}
+
 // BadName is a name in new/ or cur/ that is not that of an entry.
 type BadName struct {
 	Path   string // relative to the lektor-dir
 	Reason string
-}
-
-// UnsettledError is the error of a strict listing whose readings do not agree, because other
-// programs keep changing the feed's directories.
-type UnsettledError struct{ Feed string }
-
-func (e *UnsettledError) Error() string {
-	return fmt.Sprintf("new/%s and cur/%[1]s cannot be listed reliably: other programs keep changing them; try again later", e.Feed)
 }
 
 // The maximum number of times that List reads a feed's directories. From the fourth reading on, a
@@ -80,7 +81,8 @@ func (d *Dir) List(ctx context.Context, feed string, strict bool) (Listing, erro
 		case strict && settled:
 			return read, nil
 		case n+1 == strictReadings:
-			return all, &UnsettledError{feed}
+			return all, fmt.Errorf("new/%s and cur/%[1]s cannot be listed reliably: other programs keep changing them;"+
+				" try again later", feed)
 		}
 	}
 }
@@ -136,10 +138,7 @@ func (d *Dir) ReadPlace(feed string, cur bool) (Listing, error) {
 
 // readInto reads new/$feed or cur/$feed once, and adds its entries to l.
 func (d *Dir) readInto(feed string, cur bool, l *Listing) error {
-	rel := "new/" + feed
-	if cur {
-		rel = "cur/" + feed
-	}
+	rel := entryname.Place(cur) + "/" + feed
 	path := d.Join(rel)
 	f, err := atomicfile.Optional(open(path))
 	if f == nil {

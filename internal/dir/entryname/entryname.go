@@ -30,6 +30,17 @@ func (n Name) Base() string {
 	return n.Unique + ";" + n.Info
 }
 
+// Path returns the path of the directory of an entry of a feed, relative to the lektor-dir, with slashes.
+func (n Name) Path(feed string) string { return Place(n.Cur) + "/" + feed + "/" + n.Base() }
+
+// Place returns the name of cur/, if cur is true, or of new/.
+func Place(cur bool) string {
+	if cur {
+		return "cur"
+	}
+	return "new"
+}
+
 // Parse parses the base name of a directory in new/ or cur/. Any name without ';' is a unique
 // name, because not all programs that make entries make names in lektor's form. If the name is not
 // that of an entry, reason says why; otherwise it is empty. Mtime is left to the caller.
@@ -222,52 +233,46 @@ func keyOf(unique string, mtime int64) key {
 }
 
 func (a key) compare(b key) int {
-	if c := cmp.Compare(a.secs, b.secs); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.micros, b.micros); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.seq, b.seq)
+	return cmp.Or(cmp.Compare(a.secs, b.secs), cmp.Compare(a.micros, b.micros), cmp.Compare(a.seq, b.seq))
 }
 
 // Compare compares unique names by time, then by sequence number, then bytewise.
 func Compare(a, b string) int { return Name{Unique: a}.Compare(Name{Unique: b}) }
 
-// Compare compares the unique names, as [Compare] does, but knows the times of all.
-func (n Name) Compare(other Name) int {
-	return cmp.Or(keyOf(n.Unique, n.Mtime).compare(keyOf(other.Unique, other.Mtime)),
-		strings.Compare(n.Unique, other.Unique))
+// Compare compares names of entries of one feed, as [Compare] does, but knows the times of all. Of two
+// names with the same unique name, the one in cur/ is greater.
+func (n Name) Compare(other Name) int { return n.keyed().compare(other.keyed()) }
+
+// keyed is a name with its key.
+type keyed struct {
+	key
+	Name
 }
 
-// Sort sorts names of one feed by time of delivery. If a unique name is in two places,
-// the one in cur/ comes last.
+func (n Name) keyed() keyed { return keyed{keyOf(n.Unique, n.Mtime), n} }
+
+func (a keyed) compare(b keyed) int {
+	if c := cmp.Or(a.key.compare(b.key), strings.Compare(a.Unique, b.Unique)); c != 0 {
+		return c
+	}
+	if a.Cur != b.Cur {
+		if b.Cur {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.Info, b.Info)
+}
+
+// Sort sorts names of one feed by time of delivery, as Compare does.
 func Sort(names []Name) {
 	// Each unique name is parsed once, not in every comparison.
-	type keyed struct {
-		key  key
-		name Name
-	}
 	all := make([]keyed, len(names))
 	for i, n := range names {
-		all[i] = keyed{keyOf(n.Unique, n.Mtime), n}
+		all[i] = n.keyed()
 	}
-	slices.SortFunc(all, func(a, b keyed) int {
-		if c := a.key.compare(b.key); c != 0 {
-			return c
-		}
-		if c := strings.Compare(a.name.Unique, b.name.Unique); c != 0 {
-			return c
-		}
-		if a.name.Cur != b.name.Cur {
-			if b.name.Cur {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(a.name.Info, b.name.Info)
-	})
+	slices.SortFunc(all, keyed.compare)
 	for i := range all {
-		names[i] = all[i].name
+		names[i] = all[i].Name
 	}
 }

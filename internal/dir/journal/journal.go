@@ -253,34 +253,27 @@ func (j *Journal) Missing(uniques []string) (recs []Record) {
 	return recs
 }
 
-// fields returns the first eight digits of identity, link, rest and content of a line, and the text
-// from the unique name on. If the line is too short to be valid, they are nil.
-func fields(l []byte) (id, link, rest, content, unique []byte) {
+// fields returns parts of a line: the first eight digits of the identity, those of link and of rest, and the
+// text from the unique name on. If the line is too short to be valid, they are nil.
+func fields(l []byte) (id, key, rest, unique []byte) {
 	if len(l) < 3*17+1 {
-		return nil, nil, nil, nil, nil
+		return nil, nil, nil, nil
 	}
-	return l[:8], l[17:25], l[25:33], l[34:42], l[51:]
+	return l[:8], l[17:33], l[25:33], l[51:]
 }
 
-// hash returns a hash of texts of eight digits.
-func hash(parts ...[]byte) uint64 {
-	h := uint64(0)
-	for _, p := range parts {
-		if len(p) == 8 {
-			h = (h ^ binary.LittleEndian.Uint64(p)) * 0x9e3779b97f4a7c15
-		}
-	}
-	return h
-}
+func hash(b []byte) uint64 { return maphash.Bytes(seed, b) }
 
-func hashOfIdentity(l []byte) uint64 { id, _, _, _, _ := fields(l); return hash(id) }
+var seed = maphash.MakeSeed()
 
-func hashOfKey(l []byte) uint64 { _, link, rest, _, _ := fields(l); return hash(link, rest) }
+func hashOfIdentity(l []byte) uint64 { id, _, _, _ := fields(l); return hash(id) }
 
-func hashOfRest(l []byte) uint64 { _, _, rest, _, _ := fields(l); return hash(rest) }
+func hashOfKey(l []byte) uint64 { _, key, _, _ := fields(l); return hash(key) }
+
+func hashOfRest(l []byte) uint64 { _, _, rest, _ := fields(l); return hash(rest) }
 
 func hashOfName(l []byte) uint64 {
-	_, _, _, _, unique := fields(l)
+	_, _, _, unique := fields(l)
 	unique, _, _ = bytes.Cut(unique, []byte{' '})
 	return hashOfStem(unique)
 }
@@ -289,15 +282,13 @@ func hashOfName(l []byte) uint64 {
 // omit.
 func hashOfStem(unique []byte) uint64 {
 	stem, _, _ := bytes.Cut(unique, []byte{'I'})
-	return maphash.Bytes(seed, stem)
+	return hash(stem)
 }
-
-var seed = maphash.MakeSeed()
 
 // hashOfLineage returns the hash of the identity in the unique name of a line, or of the line's
 // identity if the name has none.
 func hashOfLineage(l []byte) uint64 {
-	id, _, _, _, unique := fields(l)
+	id, _, _, unique := fields(l)
 	n := bytes.IndexByte(unique, 'I') + 1
 	if n == 0 || n+17 > len(unique) || unique[n] == '.' || unique[n+16] != '.' ||
 		len(bytes.Trim(unique[:n-1], "0123456789.MPQ")) > 0 {
@@ -349,7 +340,7 @@ func (j *Journal) Versions(identity Digest) []Record {
 
 // WithKey returns the records with a second key, oldest first.
 func (j *Journal) WithKey(k Key) []Record {
-	return j.find(&j.byKey, hashOfKey, hash(digits(k.Link[:]), digits(k.Rest[:])),
+	return j.find(&j.byKey, hashOfKey, hash(append(digits(k.Link[:]), digits(k.Rest[:])...)),
 		func(r Record) bool { return r.Key == k })
 }
 
@@ -449,15 +440,8 @@ func (j *Journal) WorthCompacting() bool {
 		return false
 	}
 	// Mostly the identities differ, and the index of them is needed anyway.
-	if j.fill(&j.byIdentity, hashOfIdentity); len(j.byIdentity.last) >= n-n/2 {
-		return false
-	}
-	versions := map[uint64]bool{}
-	for i := range n {
-		id, _, _, content, _ := fields(j.line(i))
-		versions[hash(id, content)] = true
-	}
-	return n-len(versions) > n/2
+	j.fill(&j.byIdentity, hashOfIdentity)
+	return len(j.byIdentity.last) < n-n/2 && len(j.live()) < n-n/2
 }
 
 // live returns the records that compaction keeps, in order: the last record of every pair of

@@ -22,7 +22,7 @@ type Stager struct {
 	*commit.Txn
 	dated  func(path string) (time.Time, error) // see New
 	home   func() string                        // the host of the feed's id, "" if it has none
-	onDisk map[string]entryname.Name            // the feed's entries by unique name; nil until list
+	onDisk map[string]entryname.Name            // the feed's entries by unique name; nil until datesAllow
 	staged stagedKeys
 
 	last, next map[string]properties // see follow; nil until then
@@ -194,18 +194,20 @@ func (t *Stager) datesAllow(it *item, newest journal.Record, rule Dates) (bool, 
 	if rule == AnyDate {
 		return true, nil
 	}
-	if t.onDisk == nil {
-		if err := t.list(); err != nil {
-			return false, err
-		}
-	}
 	// A viewer may move the entry in the meantime, so it is looked for up to three times.
 	for range 3 {
+		if t.onDisk == nil {
+			l, err := t.Dir().List(context.Background(), t.Feed(), true)
+			if err != nil {
+				return false, err
+			}
+			t.onDisk = l.ByUnique()
+		}
 		name, exists := t.onDisk[newest.Unique]
 		if !exists {
 			break
 		}
-		oldDate, err := t.dated(t.path(name))
+		oldDate, err := t.dated(name.Path(t.Feed()))
 		if err == nil {
 			// The files have whole seconds.
 			oldDate, newDate := oldDate.Truncate(time.Second), it.entry.updated().Truncate(time.Second)
@@ -214,24 +216,9 @@ func (t *Stager) datesAllow(it *item, newest journal.Record, rule Dates) (bool, 
 		if !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
-		if err := t.list(); err != nil {
-			return false, err
-		}
+		t.onDisk = nil
 	}
 	return rule == NotOlder, nil
-}
-
-// list sets onDisk.
-func (t *Stager) list() error {
-	l, err := t.Dir().List(context.Background(), t.Feed(), true)
-	if err != nil {
-		return err
-	}
-	t.onDisk = make(map[string]entryname.Name, len(l.Names))
-	for _, n := range l.Names {
-		t.onDisk[n.Unique] = n
-	}
-	return nil
 }
 
 // Versions maps the identity of each entry of a document to its date, or to zero if it has none. The
@@ -344,15 +331,6 @@ func (t *Stager) Revise(ctx context.Context, old string, files iter.Seq2[string,
 	return unique, err == nil, err
 }
 
-// path returns the path of an entry of the feed, relative to the lektor-dir.
-func (t *Stager) path(n entryname.Name) string {
-	place := "new/"
-	if n.Cur {
-		place = "cur/"
-	}
-	return place + t.Feed() + "/" + n.Base()
-}
-
 // Find returns the path of the newest version in new/ or cur/ of an entry that was staged with an [Own] GUID, or "".
 func (t *Stager) Find(ctx context.Context, id string) (path string) {
 	j, err := t.Journal()
@@ -367,7 +345,7 @@ func (t *Stager) Find(ctx context.Context, id string) (path string) {
 	l, _ := t.Dir().List(ctx, t.Feed(), true)
 	for _, n := range l.Names {
 		if known[entryname.Identity(n.Unique)] {
-			path = t.path(n)
+			path = n.Path(t.Feed())
 		}
 	}
 	return path

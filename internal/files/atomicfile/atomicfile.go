@@ -21,10 +21,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -58,10 +56,14 @@ func bytesOf(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error { _, err := w.Write(data); return err }
 }
 
+// pending creates a temporary file beside path.
+func pending(path string, options ...renameio.Option) (*renameio.PendingFile, error) {
+	return renameio.NewPendingFile(path, append(options, renameio.WithTempDir(filepath.Dir(path)))...)
+}
+
 // replaceDurably replaces the file at path by the output of from, and syncs file and directory.
 func replaceDurably(path string, from func(io.Writer) error, options ...renameio.Option) error {
-	dir := filepath.Dir(path)
-	f, err := renameio.NewPendingFile(path, append(options, renameio.WithTempDir(dir))...)
+	f, err := pending(path, options...)
 	if err != nil {
 		return named(err, path)
 	}
@@ -72,7 +74,7 @@ func replaceDurably(path string, from func(io.Writer) error, options ...renameio
 	if err := f.CloseAtomicallyReplace(); err != nil {
 		return named(err, path)
 	}
-	return SyncDir(dir)
+	return SyncDir(filepath.Dir(path))
 }
 
 // named replaces the name of the temporary file in an error by path.
@@ -97,7 +99,7 @@ func named(err error, path string) error {
 // Permissions are as with [Write]. After an error the old content is still there, without any
 // temporary file.
 func WriteUnsynced(path string, data []byte) error {
-	f, err := tempFile(path)
+	f, err := pending(path, asBefore...)
 	if err != nil {
 		return named(err, path)
 	}
@@ -117,7 +119,7 @@ func WriteUnsynced(path string, data []byte) error {
 // beginning, so they must treat that as a missing file. If the file exists, it is replaced. Only
 // one writer may write to the path.
 func CreateUnsynced(path string, data []byte) error {
-	f, err := openNew(path, perm)
+	f, err := Create(unix.AT_FDCWD, path, path)
 	if errors.Is(err, fs.ErrExist) {
 		return WriteUnsynced(path, data)
 	}
@@ -132,45 +134,17 @@ func CreateUnsynced(path string, data []byte) error {
 	return err
 }
 
-// openNew creates a file for writing. [os.OpenFile] would register it with the poller, which does
-// not support files: five system calls for nothing.
-func openNew(path string, mode fs.FileMode) (*os.File, error) {
+// Create creates a file for writing: name, which is relative to the directory that is open as at. path is
+// its name in errors. [os.OpenFile] would register the file with the poller, which does not support files:
+// five system calls for nothing.
+func Create(at int, name, path string) (*os.File, error) {
 	fd, err := retry(func() (int, error) {
-		return unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, uint32(mode.Perm()))
+		return unix.Openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, uint32(perm))
 	})
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), path), nil
-}
-
-// tempFile creates a file beside path. If there is a regular file at path, it has the permissions of that one.
-func tempFile(path string) (*os.File, error) {
-	mode := perm
-	fi, err := os.Lstat(path)
-	old := err == nil && fi.Mode().IsRegular()
-	if old {
-		mode = fi.Mode().Perm()
-	}
-	prefix := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
-	for try := 0; ; try++ {
-		f, err := openNew(prefix+strconv.FormatInt(rand.Int64N(9e15)+1e15, 10), mode)
-		if errors.Is(err, fs.ErrExist) && try < 100 {
-			continue
-		}
-		if err != nil || !old {
-			return f, err
-		}
-		// The umask may have removed bits that the old file has.
-		if fi, err = f.Stat(); err == nil && fi.Mode().Perm() != mode {
-			err = f.Chmod(mode)
-		}
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-		return f, err
-	}
 }
 
 // Remove removes the file at path durably: it syncs the directory before it returns. It returns nil

@@ -21,8 +21,7 @@ func CreatePrivateFrom(path string, from func(io.Writer) error) error {
 	if Exists(path) {
 		return exists
 	}
-	dir := filepath.Dir(path)
-	f, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o600), renameio.WithTempDir(dir))
+	f, err := pending(path, renameio.WithStaticPermissions(0o600))
 	if err != nil {
 		return named(err, path)
 	}
@@ -44,5 +43,5 @@ func CreatePrivateFrom(path string, from func(io.Writer) error) error {
 	// The file is in place, so other temporary files of any age are of killed processes, or of processes
 	// that will fail because the file exists.
 	sweep(0, path)
-	return SyncDir(dir)
+	return SyncDir(filepath.Dir(path))
 }

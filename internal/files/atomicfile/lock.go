@@ -24,10 +24,11 @@ func Exists(path string) bool {
 func Lock(path string, busy error) (unlock func(), err error) {
 	// NFS implements it as a lock of a byte range, which requires write permission for an exclusive
 	// lock (flock(2)).
-	unlock, err = lock(path, busy, os.O_RDWR|os.O_CREATE)
+	unlock, err = take(path, busy, os.O_RDWR|os.O_CREATE, (*flock.Flock).TryLock)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 		// The file belongs to another user. On a local disk, read permission suffices.
-		if unlock, again := lock(path, busy, os.O_RDONLY); !errors.Is(again, fs.ErrNotExist) {
+		unlock, again := take(path, busy, os.O_RDONLY, (*flock.Flock).TryLock)
+		if !errors.Is(again, fs.ErrNotExist) {
 			return unlock, again
 		}
 	}
@@ -37,10 +38,6 @@ func Lock(path string, busy error) (unlock func(), err error) {
 // Share takes a shared lock, as Lock takes an exclusive one.
 func Share(path string, busy error) (unlock func(), err error) {
 	return take(path, busy, os.O_RDWR|os.O_CREATE, (*flock.Flock).TryRLock)
-}
-
-func lock(path string, busy error, flags int) (unlock func(), err error) {
-	return take(path, busy, flags, (*flock.Flock).TryLock)
 }
 
 func take(path string, busy error, flags int, try func(*flock.Flock) (bool, error)) (unlock func(), err error) {
@@ -87,10 +84,13 @@ func Same(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// Open calls open(2) and returns the descriptor.
-func Open(path string, flags int) (fd int, err error) {
-	err = Again(func() error { fd, err = unix.Open(path, flags, 0); return err })
-	return fd, err
+// OpenDir opens a directory. A symbolic link at the path is an error.
+func OpenDir(path string) (f *os.File, err error) {
+	err = Again(func() error {
+		f, err = os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		return err
+	})
+	return f, err
 }
 
 // Again repeats a call like [Retry], and also after ESTALE: a network file system (GlusterFS,

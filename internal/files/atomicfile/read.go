@@ -39,7 +39,7 @@ func Read(path string, limit int64) ([]byte, error) {
 // publisher's, and for logs, whose size counts.
 func ReadRaw(path string, limit int64) (data []byte, err error) {
 	// A network file system may open a file only when it is read, and then find it replaced.
-	err = Again(func() error { data, err = readAt(unix.AT_FDCWD, path, limit, 0); return err })
+	err = Again(func() error { data, err = ReadAt(unix.AT_FDCWD, path, limit); return err })
 	return data, err
 }
 
@@ -47,12 +47,12 @@ func ReadRaw(path string, limit int64) (data []byte, err error) {
 // file may be a link, which could lead to a file that only this user may read.
 func ReadIn(dir, name string, limit int64) (data []byte, err error) {
 	err = Again(func() error {
-		at, err := Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+		at, err := OpenDir(dir)
 		if err != nil {
-			return &fs.PathError{Op: "open", Path: dir, Err: err}
+			return err
 		}
-		defer unix.Close(at)
-		data, err = readAt(at, name, limit, unix.O_NOFOLLOW)
+		defer at.Close()
+		data, err = ReadAt(int(at.Fd()), name, limit)
 		return err
 	})
 	return data, err
@@ -67,11 +67,13 @@ func Optional[T any](v T, err error) (T, error) {
 	return v, err
 }
 
-func readAt(at int, path string, limit int64, flags int) ([]byte, error) {
+// ReadAt is [ReadRaw] for a path relative to the directory that is open as at. Unless that is
+// unix.AT_FDCWD, a link at the path is an error. It does not repeat after ESTALE.
+func ReadAt(at int, path string, limit int64) ([]byte, error) {
 	fail := func(op string, err error) ([]byte, error) {
 		return nil, &fs.PathError{Op: op, Path: path, Err: err}
 	}
-	fd, err := openToRead(at, path, flags)
+	fd, err := openToRead(at, path)
 	if err != nil {
 		return fail("open", err)
 	}
@@ -116,7 +118,7 @@ func readAt(at int, path string, limit int64, flags int) ([]byte, error) {
 // returns an error for other kinds of files.
 func OpenRegular(path string) (*os.File, error) {
 	var fd int
-	err := Again(func() (err error) { fd, err = openToRead(unix.AT_FDCWD, path, 0); return err })
+	err := Again(func() (err error) { fd, err = openToRead(unix.AT_FDCWD, path); return err })
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
@@ -128,10 +130,12 @@ func OpenRegular(path string) (*os.File, error) {
 }
 
 // openToRead opens a file without blocking. Child processes do not inherit it.
-func openToRead(at int, path string, flags int) (fd int, err error) {
-	return retry(func() (int, error) {
-		return unix.Openat(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY|flags, 0)
-	})
+func openToRead(at int, path string) (fd int, err error) {
+	flags := unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
+	if at != unix.AT_FDCWD {
+		flags |= unix.O_NOFOLLOW
+	}
+	return retry(func() (int, error) { return unix.Openat(at, path, flags, 0) })
 }
 
 // regular returns the size of a regular file in bytes. For any other file it returns an error,
@@ -149,11 +153,10 @@ func regular(fd int) (length int64, op string, err error) {
 
 // Names returns the names in a directory, unsorted. A link at the path is an error.
 func Names(dir string) ([]string, error) {
-	fd, err := Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	f, err := OpenDir(dir)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), dir)
 	defer f.Close()
 	return f.Readdirnames(-1)
 }

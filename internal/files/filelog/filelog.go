@@ -8,6 +8,7 @@ package filelog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,13 +48,6 @@ type Options struct {
 
 const defaultMax = 64 << 20
 
-func (o Options) max() int64 {
-	if o.Max > 0 {
-		return o.Max
-	}
-	return defaultMax
-}
-
 // Log is a log that is open for appending. It is not safe for concurrent use. Only one
 // process may use it, because appends go to the end that this process knows: a caller
 // without Options.Lock must hold another lock.
@@ -68,7 +62,7 @@ type Log struct {
 
 // Read returns the log up to its last valid line. A log that does not exist is empty.
 func Read(path string, o Options) ([]byte, error) {
-	data, err := atomicfile.Optional(atomicfile.ReadRaw(path, o.max()))
+	data, err := atomicfile.Optional(atomicfile.ReadRaw(path, cmp.Or(o.Max, defaultMax)))
 	return data[:end(data, o.Valid)], err
 }
 
@@ -97,7 +91,7 @@ func Open(path string, o Options) (*Log, []byte, error) {
 		}
 		var data []byte
 		if err == nil {
-			data, err = atomicfile.ReadRaw(path, o.max())
+			data, err = atomicfile.ReadRaw(path, cmp.Or(o.Max, defaultMax))
 		}
 		if err == nil {
 			n := end(data, o.Valid)
@@ -136,10 +130,7 @@ func Resume(path string, good, size int64) (*Log, error) {
 }
 
 func open(path string, o Options) (*Log, error) {
-	perm := o.Perm
-	if perm == 0 {
-		perm = 0o666
-	}
+	perm := cmp.Or(o.Perm, 0o666)
 	const flags = os.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	f, err := os.OpenFile(path, flags|os.O_CREATE|os.O_EXCL, perm)
 	created := err == nil

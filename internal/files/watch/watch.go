@@ -55,7 +55,7 @@ func New(ctx context.Context, poll time.Duration, notice func(string), broken fu
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {
 		close(w.ended)
-		w.fallBack(err)
+		w.Poll(err)
 		return w
 	}
 	w.fs = fs
@@ -100,7 +100,7 @@ func (w *Watcher) CatchUp(ctx context.Context) error {
 	defer w.catchingUp.Unlock()
 	arrived, err := w.write()
 	if err != nil {
-		w.fallBack(err)
+		w.Poll(err)
 		w.mark("")
 		return nil
 	}
@@ -190,15 +190,12 @@ func (w *Watcher) Add(dir string) error {
 		case missing(err) || errors.Is(err, syscall.ENOTDIR):
 			return err
 		}
-		w.fallBack(err)
+		w.Poll(err)
 		return nil
 	}
 	_, err := os.Stat(dir)
 	return err
 }
-
-// Poll makes the watcher poll from now on, because of an error.
-func (w *Watcher) Poll(why error) { w.fallBack(why) }
 
 // Polling reports whether the watcher has fallen back to polling.
 func (w *Watcher) Polling() bool {
@@ -207,7 +204,8 @@ func (w *Watcher) Polling() bool {
 	return w.polling
 }
 
-func (w *Watcher) fallBack(err error) {
+// Poll makes the watcher poll from now on, because of an error.
+func (w *Watcher) Poll(err error) {
 	w.mu.Lock()
 	first := !w.polling
 	w.polling = true
@@ -307,7 +305,7 @@ func (w *Watcher) happened(ev fsnotify.Event) {
 // where errors are received: until an error is, the library holds the lock that Add and Close take.
 func (w *Watcher) renew(dir string) {
 	if err := w.fs.Add(dir); err != nil && !missing(err) && !errors.Is(err, fsnotify.ErrClosed) {
-		w.fallBack(err)
+		w.Poll(err)
 	}
 	w.mark(dir) // it may have changed before it was watched
 }
