@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -156,14 +157,8 @@ func Lines(lines ...string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// OneLine returns s without line breaks and NUL.
-func OneLine(s string) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
-	if strings.ContainsAny(s, "\r\n") {
-		s = strings.Join(strings.Fields(s), " ")
-	}
-	return strings.TrimSpace(s)
-}
+// OneLine is [textfile.OneLine] without space at the ends.
+func OneLine(s string) string { return strings.TrimSpace(textfile.OneLine(s)) }
 
 // OneField returns s as a single line without tabs and NUL.
 func OneField(s string) string {
@@ -185,11 +180,8 @@ func TimeOf(path string) time.Time { t, _ := ModTime(path); return t }
 // Guard returns an error if a directory on the path to a feed's area is a symbolic link, because a
 // write would follow it. An empty area means src/$feed/etc.
 func Guard(d *lektordir.Dir, hash, area string) error {
-	etc := "src/" + hash + "/etc"
-	if err := atomicfile.NoLinks(d.Path(), "src/"+hash, etc); err != nil || area == "" {
-		return err
-	}
-	return atomicfile.NoLinks(d.Path(), etc+"/"+area)
+	src := "src/" + hash
+	return atomicfile.NoLinks(d.Path(), src, src+"/etc", src+"/etc/"+area)
 }
 
 // NewWriter returns a writer that delivers to a lektor-dir, see [commit.NewWriter].
