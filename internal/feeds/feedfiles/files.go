@@ -135,7 +135,10 @@ func (a Dir) RecordDurably(name string, lines ...string) error {
 // RecordBy is Record with other functions to write and to remove a file.
 func (a Dir) RecordBy(write func(path string, data []byte) error, remove func(path string) error, name string,
 	lines ...string) error {
-	path, text := a.Path(name), Lines(lines...)
+	path, text := a.Path(name), strings.Join(lines, "\n")
+	if text != "" {
+		text += "\n"
+	}
 	old, err := atomicfile.Read(path, max(MaxSize, int64(len(text))))
 	if text == "" && errors.Is(err, fs.ErrNotExist) || text != "" && err == nil && string(old) == text {
 		return nil
@@ -147,14 +150,6 @@ func (a Dir) RecordBy(write func(path string, data []byte) error, remove func(pa
 		return remove(path)
 	}
 	return atomicfile.InDir(path, func() error { return write(path, []byte(text)) })
-}
-
-// Lines returns the text of a file of lines.
-func Lines(lines ...string) string {
-	if len(lines) == 0 || len(lines) == 1 && lines[0] == "" {
-		return ""
-	}
-	return strings.Join(lines, "\n") + "\n"
 }
 
 // OneLine is [textfile.OneLine] without space at the ends.

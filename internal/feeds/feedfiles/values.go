@@ -236,12 +236,8 @@ func (a *Values) saveTime(name string, t time.Time) error {
 	}
 	err = set()
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err2 := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if err2 == nil {
-			err2 = f.Close()
-		}
-		if err2 != nil && !errors.Is(err2, fs.ErrExist) {
-			return err2
+		if err := atomicfile.CreateUnsynced(path, nil); err != nil {
+			return err
 		}
 		err = set()
 	}
