@@ -375,15 +375,8 @@ func openToOthers(d *lektordir.Dir, s *cmdline.Streams) (bool, error) {
 func checkSecrets(d *lektordir.Dir, repair bool) (found []lektordir.Problem, err error) {
 	hashes, err := d.FeedHashes()
 	for _, hash := range hashes {
-		paths, oerr := settings.Exposed(d, hash)
+		paths, oerr := settings.Exposed(d, hash, repair)
 		err = errors.Join(err, oerr)
-		if len(paths) == 0 {
-			continue
-		}
-		if repair {
-			oerr = settings.Protect(d, hash)
-			err = errors.Join(err, oerr)
-		}
 		for _, path := range paths {
 			found = append(found, lektordir.Problem{Path: path, What: "other users may read this private file",
 				Safe: true, Repaired: repair && oerr == nil})
