@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/feedconv"
@@ -264,22 +263,17 @@ func discoverAt(ctx context.Context, client *fetch.Client, url string) (links []
 		return []found{{strings.ToLower(doc.Kind.String()), discover.Link{URL: lektordir.NormalizeID(url)}}}, "", nil
 	}
 	f, err := feedconv.ParseBytes(resp.Body, feedconv.Options{URL: resp.FinalURL, ContentType: contentType})
+	named := discover.Result{}
 	if err == nil {
-		for _, l := range f.Links {
-			kind := strings.TrimPrefix(strings.ToLower(l.Type), "application/")
-			if (kind == "ess" || kind == "nno") && feedurl.IsHTTP(l.URL) { // discover.Page ignores other links, too
-				links = append(links, found{kind, discover.Link{URL: l.URL, Title: l.Title}})
-			}
-		}
-		slices.SortStableFunc(links, func(a, b found) int { return strings.Compare(a.kind, b.kind) })
-		return links, "", nil
+		named = discover.InFeed(f.Links)
+	} else {
+		named = discover.Page(resp.Body, resp.FinalURL, contentType)
 	}
-	page := discover.Page(resp.Body, resp.FinalURL, contentType)
-	for _, l := range page.ESS {
+	for _, l := range named.ESS {
 		links = append(links, found{"ess", l})
 	}
-	for _, l := range page.NNO {
+	for _, l := range named.NNO {
 		links = append(links, found{"nno", l})
 	}
-	return links, page.Limit, nil
+	return links, named.Limit, nil
 }

@@ -157,7 +157,7 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 			continue
 		}
 		hash, err := p.find(name)
-		switch link := p.link(hash); {
+		switch link := p.ess(hash).Link(); {
 		case err == nil && link == "":
 			p.S.Report.Print(cmdline.Hint(fmt.Errorf("%s: no ESS document is known for the feed", name),
 				"look for one in its page with lektor-ess discover, and write its URL into %s/link",
@@ -176,14 +176,6 @@ func (p *poller) targets(ctx context.Context) ([]target, error) {
 	return targets, nil
 }
 
-// link returns the URL of a feed's ESS document, "" if none is known.
-func (p *poller) link(hash string) string {
-	if hash == "" {
-		return ""
-	}
-	return p.ess(hash).Link()
-}
-
 // ess returns the stored state of a feed's ESS document.
 func (st *store) ess(hash string) schedule.ESS { return schedule.ESSOf(st.Dir, hash) }
 
@@ -198,7 +190,7 @@ func (p *poller) links() map[string]string {
 func (p *poller) linked(f func(hash, link string)) error {
 	hashes, err := p.Dir.FeedHashes()
 	for _, h := range hashes {
-		if link := p.link(h); link != "" && feedfiles.Subscribed(p.Dir, h) {
+		if link := p.ess(h).Link(); link != "" && feedfiles.Subscribed(p.Dir, h) {
 			f(h, link)
 		}
 	}
@@ -389,10 +381,7 @@ func (p *poller) compare(ctx context.Context, hash string, doc *ess.Document) er
 	if d.entries == 0 {
 		all = seen
 	}
-	f, _ := p.Dir.ReadFeed(hash)
-	if f == nil {
-		f = &lektordir.Feed{Hash: hash}
-	}
+	f := p.Dir.FeedOf(lektordir.Ref{Feed: hash})
 	if d.entries > 0 {
 		d.url, d.title = f.ID, f.Title()
 		if err := p.found(d); err != nil {

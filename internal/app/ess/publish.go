@@ -12,13 +12,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/internal/dir/entryname"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/protocol/ess"
 	"github.com/lektordir/lektor/internal/read/entrystore"
@@ -57,14 +57,11 @@ type PublishOptions struct {
 	DryRun  bool   // only print a summary
 }
 
-// essFile matches the name of a feed's document.
-var essFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{40}\.ess$`) })
-
 // publisher is a run of Publish.
 type publisher struct {
 	*store
 	o                      PublishOptions
-	base                   *url.URL // base of absolute links; nil for relative ones
+	base                   *url.URL // base of absolute links; empty for relative ones
 	page                   indexPage
 	keep                   map[string]bool // documents that are not removed
 	written, same, removed int
@@ -127,12 +124,12 @@ func Publish(ctx context.Context, o PublishOptions, s *cmdline.Streams) error {
 	return nil
 }
 
-// baseURL parses the URL of the directory; nil for "".
+// baseURL parses the URL of the directory. For "" it returns an empty one, so that links are relative.
 func baseURL(text string) (*url.URL, error) {
-	if text == "" {
-		return nil, nil
-	}
 	base, err := url.Parse(text)
+	if text == "" {
+		return base, nil
+	}
 	if err != nil || !feedurl.IsHTTP(text) || base.Host == "" {
 		return nil, cmdline.Usagef("--base-url %s: not an http URL", feedurl.Public(text))
 	}
@@ -160,15 +157,15 @@ func (p *publisher) feed(hash string, entries []ess.Entry) error {
 	p.keep[name] = true
 	p.page.Feeds = append(p.page.Feeds, indexFeed{
 		Title: cmp.Or(strings.TrimSpace(termsafe.Line(feedurl.RedactText(f.Name))), feedURL), URL: feedURL,
-		Link: feedurl.Web(feedurl.Public(f.Link)), ESS: link(p.base, name), Type: feedType(feedURL),
+		Link: feedurl.Web(feedurl.Public(f.Link)), ESS: p.link(name), Type: feedType(feedURL),
 	})
 	return p.document(name, ess.AppendESS(nil, p.o.build(), feedURL, newest(entries, p.o.N, time.Time{})))
 }
 
 // index writes the index page.
 func (p *publisher) index() error {
-	p.page.Title, p.page.NNO = cmp.Or(p.o.Title, "Feeds"), link(p.base, nnoFile)
-	p.page.ESSIcon, p.page.NNOIcon = link(p.base, essIconFile), link(p.base, nnoIconFile)
+	p.page.Title, p.page.NNO = cmp.Or(p.o.Title, "Feeds"), p.link(nnoFile)
+	p.page.ESSIcon, p.page.NNOIcon = p.link(essIconFile), p.link(nnoIconFile)
 	slices.SortStableFunc(p.page.Feeds, func(a, b indexFeed) int {
 		return cmp.Or(strings.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)),
 			strings.Compare(a.URL, b.URL))
@@ -226,7 +223,8 @@ func (p *publisher) sweep(selected []string) {
 func (p *publisher) remove() error {
 	names, err := atomicfile.Optional(os.ReadDir(p.o.To))
 	for _, n := range names {
-		if !essFile().MatchString(n.Name()) || p.keep[n.Name()] {
+		hash, isESS := strings.CutSuffix(n.Name(), ".ess")
+		if !isESS || !entryname.IsFeedHash(hash) || p.keep[n.Name()] {
 			continue
 		}
 		p.removed++
@@ -238,12 +236,7 @@ func (p *publisher) remove() error {
 }
 
 // link returns a link to a file of the directory.
-func link(base *url.URL, name string) string {
-	if base == nil {
-		return name
-	}
-	return base.JoinPath(name).String()
-}
+func (p *publisher) link(name string) string { return p.base.JoinPath(name).String() }
 
 // feedType guesses the MIME type of a feed for the autodiscovery link. The lektor-dir does
 // not store it, and feed readers do not rely on it.

@@ -257,29 +257,51 @@ func (r *resolver) updated(w ess.FeedEntry) []resolved {
 	return []resolved{{want: w, item: found[0], state: stateUpdated, copy: 1}}
 }
 
-// markerWriter leaves due markers for feeds with missing entries.
-type markerWriter struct {
-	st                   *store
-	o                    ResolveOptions
-	origins              map[string]string // URL of a feed -> the document that names it
-	w                    *commit.Writer
-	marked, unsubscribed int // feeds with a marker, and feeds without a subscription
-}
-
-// fetchMissing leaves due markers for feeds with missing entries.
+// fetchMissing leaves due markers for feeds with missing entries. With Subscribe, it subscribes to them first.
 func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[string]*resolver,
 	origins map[string]string, missing int) error {
-	a := &markerWriter{st: st, o: o, origins: origins}
-	if o.Subscribe && !o.DryRun {
-		var err error
-		if a.w, err = feedfiles.NewWriter(st.Dir, commit.Options{}); err != nil {
+	var marked []string
+	var add []*subscriptions.Subscription
+	unsubscribed := 0
+	for _, url := range slices.Sorted(maps.Keys(feeds)) {
+		switch r := feeds[url]; {
+		case !r.due:
+		case r.hash != "" && feedfiles.Subscribed(st.Dir, r.hash):
+			marked = append(marked, r.hash)
+		case !o.Subscribe:
+			unsubscribed++
+		case !feedurl.IsHTTP(url):
+			st.S.Report.Error("%s: cannot subscribe: not an http URL", url)
+		default:
+			sub := &subscriptions.Subscription{ID: url, Origin: feedfiles.OneField(origins[url])}
+			if r.hash != "" {
+				f, err := st.Dir.ReadFeed(r.hash)
+				if err != nil {
+					st.S.Report.Print(err)
+					continue
+				}
+				sub.ID = f.ID
+			}
+			add = append(add, sub)
+		}
+	}
+	if len(add) > 0 {
+		w, err := feedfiles.NewWriter(st.Dir, commit.Options{})
+		if err != nil {
 			return err
 		}
-		defer a.w.Close()
+		defer w.Close()
+		list, err := subscriptions.AddAll(w, st.Dir, add, subscriptions.AddAllOptions{DryRun: o.DryRun})
+		if err != nil {
+			st.S.Report.Print(err)
+		}
+		for _, sub := range append(list.Added, list.Already...) {
+			marked = append(marked, sub.Hash)
+		}
 	}
-	for _, url := range slices.Sorted(maps.Keys(feeds)) {
-		if r := feeds[url]; r.due {
-			if err := a.ask(url, r); err != nil {
+	for _, hash := range marked {
+		if !o.DryRun {
+			if err := schedule.AddMarker(st.Dir, hash); err != nil {
 				return err
 			}
 		}
@@ -287,50 +309,11 @@ func (st *store) fetchMissing(ctx context.Context, o ResolveOptions, feeds map[s
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if missing > 0 || a.marked > 0 {
-		st.S.Report.Info("%s missing, %s due", humanize.Count(missing, "entry"), humanize.Count(a.marked, "feed"))
+	if missing > 0 || len(marked) > 0 {
+		st.S.Report.Info("%s missing, %s due", humanize.Count(missing, "entry"), humanize.Count(len(marked), "feed"))
 	}
-	if a.unsubscribed > 0 {
-		st.S.Report.Warn("not subscribed to %s; --subscribe adds them", humanize.Count(a.unsubscribed, "feed"))
+	if unsubscribed > 0 {
+		st.S.Report.Warn("not subscribed to %s; --subscribe adds them", humanize.Count(unsubscribed, "feed"))
 	}
 	return nil
-}
-
-// ask leaves the due marker of a feed. With Subscribe, it subscribes to it first.
-func (a *markerWriter) ask(url string, r *resolver) error {
-	switch {
-	case r.hash != "" && feedfiles.Subscribed(a.st.Dir, r.hash):
-	case !a.o.Subscribe:
-		a.unsubscribed++
-		return nil
-	case !feedurl.IsHTTP(url):
-		a.st.S.Report.Error("%s: cannot subscribe: not an http URL", url)
-		return nil
-	case !a.o.DryRun && !a.subscribe(url, r):
-		return nil
-	}
-	a.marked++
-	if a.o.DryRun {
-		return nil
-	}
-	return schedule.AddMarker(a.st.Dir, r.hash)
-}
-
-// subscribe subscribes to a feed. It reports false if it has printed an error.
-func (a *markerWriter) subscribe(url string, r *resolver) bool {
-	sub := &subscriptions.Subscription{ID: url, Origin: feedfiles.OneField(a.origins[url])}
-	if r.hash != "" {
-		f, err := a.st.Dir.ReadFeed(r.hash)
-		if err != nil {
-			a.st.S.Report.Print(err)
-			return false
-		}
-		sub.ID = f.ID
-	}
-	if _, err := subscriptions.Add(a.w, a.st.Dir, sub, subscriptions.AddOptions{}); err != nil {
-		a.st.S.Report.Print(fmt.Errorf("%s: %w", url, err))
-		return false
-	}
-	r.hash = sub.Hash
-	return true
 }

@@ -342,7 +342,7 @@ func (f *search) subscribe(ctx context.Context) (Added, error) {
 func (r *Runner) first(ctx context.Context, a *Added, resp *httpmsg.Response, whole bool) error {
 	t := r.task(a.Hash, Named)
 	t.want.Archives = whole
-	a.outcome = r.visit(ctx, t, &slot{r: r}, resp)
+	a.outcome = r.visit(ctx, t, &slot{staged: r.Writer.Flush}, resp)
 	a.Summary = a.outcome.Summary
 	return cmp.Or(a.outcome.Err, context.Cause(ctx))
 }

@@ -174,11 +174,11 @@ type Document struct {
 // Deliver delivers the new and updated entries of a document. The feed need not be subscribed to;
 // Deliver does not subscribe.
 func (r *Runner) Deliver(ctx context.Context, doc Document) (out stage.Result, err error) {
-	feed, err := r.parser.read(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, textproto.MIMEHeader{})
+	feed, err := r.parse(doc.Body, cmp.Or(doc.URL, doc.ID), doc.ContentType, textproto.MIMEHeader{})
 	if err != nil {
 		return out, err
 	}
-	r.parser.warn(feedurl.Public(doc.ID), feed)
+	r.warn(feedurl.Public(doc.ID), feed)
 	if doc.DryRun {
 		r.report.Info("%s: a feed of %s; nothing was delivered", doc.ID, humanize.Count(len(feed.Entries), "entry"))
 		return out, nil

@@ -28,16 +28,13 @@ var gzipMagic = []byte{0x1f, 0x8b}
 // parser limits how many documents are parsed at the same time. Their parsed trees take most of the
 // memory, and more parsers than processors would not be faster.
 type parser struct {
-	places     *semaphore.Weighted
-	total      int64 // number of places
-	maxDecoded int64 // bytes
-	maxEntries int
-	report     Reporter
+	places *semaphore.Weighted
+	total  int64 // number of places
 }
 
-func newParser(o Options, report Reporter) parser {
+func newParser() parser {
 	all := int64(max(2, runtime.GOMAXPROCS(0)) + 1)
-	return parser{semaphore.NewWeighted(all), all, o.Fetch.MaxDecoded, o.MaxEntries, report}
+	return parser{semaphore.NewWeighted(all), all}
 }
 
 // waitForPlace waits until a document could be parsed. As requests wait for a place before they begin,
@@ -106,7 +103,7 @@ func (s *lockedFeed) document(doc []byte, req *httpmsg.Request, resp *httpmsg.Re
 		resp.Truncated = true
 	}
 	resp.Short = limited(feed) >= 0
-	s.r.parser.warn(feedurl.Public(req.URL), feed)
+	s.r.warn(feedurl.Public(req.URL), feed)
 	return feed, nil
 }
 
@@ -131,7 +128,7 @@ func (s *lockedFeed) parse(doc []byte, url string, h textproto.MIMEHeader) (*fee
 	if s.st.Settings.Filter() != "" {
 		contentType = ""
 	}
-	return s.r.parser.read(doc, url, contentType, h)
+	return s.r.parse(doc, url, contentType, h)
 }
 
 // trusted returns an error if the feed has a filter that other users may have written.
@@ -148,12 +145,12 @@ func (s *lockedFeed) env(url string) []string {
 	return []string{"LEKTOR_URL=" + feedurl.Public(url), "LEKTOR_FEED=" + s.hash, "LEKTOR_DIR=" + s.r.Dir.Path()}
 }
 
-// read parses a document.
-func (p *parser) read(doc []byte, url, contentType string, h textproto.MIMEHeader) (*feedconv.Feed, error) {
+// parse parses a document.
+func (r *Runner) parse(doc []byte, url, contentType string, h textproto.MIMEHeader) (*feedconv.Feed, error) {
 	feed, err := feedconv.ParseBytes(doc, feedconv.Options{
 		URL: url, ContentType: contentType,
 		ContentLocation: h.Get("Content-Location"), ContentLanguage: h.Get("Content-Language"),
-		MaxBytes: p.maxDecoded, MaxEntries: p.maxEntries,
+		MaxBytes: r.opts.Fetch.MaxDecoded, MaxEntries: r.opts.MaxEntries,
 	})
 	if limit, ok := errors.AsType[*feedconv.LimitError](err); ok {
 		err = &httpmsg.LimitError{URL: feedurl.Public(url), Limit: limit.Limit, Max: limit.Max,
@@ -173,7 +170,7 @@ func limited(feed *feedconv.Feed) int {
 
 // warn reports the defects of a document in one line. If there are several, it names the one that
 // the user can mend with a flag.
-func (p *parser) warn(name string, feed *feedconv.Feed) {
+func (r *Runner) warn(name string, feed *feedconv.Feed) {
 	if len(feed.Warnings) == 0 {
 		return
 	}
@@ -185,5 +182,5 @@ func (p *parser) warn(name string, feed *feedconv.Feed) {
 	if n := len(feed.Warnings); n > 1 {
 		text += " (and " + humanize.Count(n-1, "more defect") + ")"
 	}
-	p.report.Warn("%s: %s", name, text)
+	r.report.Warn("%s: %s", name, text)
 }

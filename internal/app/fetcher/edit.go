@@ -427,7 +427,7 @@ func (e *edit) change(from, to editLine) error {
 	}
 	if !slices.Equal(from.folders, to.folders) {
 		folders := mergeFolders(sub.Categories, from.folders, to.folders)
-		if err := subscriptions.SetForced(e.r.Writer, d, from.hash, "categories", strings.Join(folders, "\n"),
+		if err := subscriptions.Set(e.r.Writer, d, from.hash, "categories", strings.Join(folders, "\n"),
 			e.r.record); err != nil {
 			return err
 		}
@@ -438,7 +438,7 @@ func (e *edit) change(from, to editLine) error {
 	case to.title == "" || to.title == termsafe.Line(sub.Name):
 		return subscriptions.Unset(e.r.Writer, d, from.hash, "alias", e.r.record)
 	}
-	return subscriptions.SetForced(e.r.Writer, d, from.hash, "alias", to.title, e.r.record)
+	return subscriptions.Set(e.r.Writer, d, from.hash, "alias", to.title, e.r.record)
 }
 
 // mergeFolders returns the folders of an edited line, in its order, and then those that another

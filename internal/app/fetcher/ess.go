@@ -1,67 +1,48 @@
 package fetcher
 
 import (
+	"slices"
+
 	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/feeds/feedfiles"
 	"github.com/lektordir/lektor/internal/feeds/schedule"
 	"github.com/lektordir/lektor/internal/protocol/discover"
 	"github.com/lektordir/lektor/internal/text/feedurl"
-	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
 // recordESS records the URLs of the ESS and NNO documents that a feed names, which are smaller and
 // show whether it has changed, and the number of bytes transferred for the feed itself.
 func recordESS(d *lektordir.Dir, hash string, feed *feedconv.Feed, size int64) error {
-	var ess, nno string
-	for _, l := range feed.Links {
-		switch textfile.BaseType(l.Type) {
-		case "application/ess":
-			ess = first(ess, l.URL)
-		case "application/nno":
-			nno = first(nno, l.URL)
-		}
-	}
-	return schedule.ESSOf(d, hash).Record(ess, nno, size)
+	named := discover.InFeed(feed.Links)
+	return schedule.ESSOf(d, hash).Record(first(named.ESS), first(named.NNO), size)
 }
 
-// recordPageESS records the ESS and NNO documents that a page links to. If it links to several ESS
-// documents, the one with the title of the feed or at its position is the feed's.
+// recordPageESS records the ESS and NNO documents that a page links to.
 func recordPageESS(d *lektordir.Dir, hash string, page *discover.Result, feed discover.Link) error {
-	var nno string
-	for _, l := range page.NNO {
-		nno = first(nno, l.URL)
-	}
-	return schedule.ESSOf(d, hash).Record(first("", essFor(page, feed)), nno, 0)
+	return schedule.ESSOf(d, hash).Record(first(essFor(page, feed)), first(page.NNO), 0)
 }
 
-func essFor(page *discover.Result, feed discover.Link) string {
-	var titled []string
-	place := -1
-	for i, f := range page.Feeds {
-		if f.URL == feed.URL {
-			place = i
-		}
-	}
-	for _, l := range page.ESS {
-		if l.Title != "" && l.Title == feed.Title {
-			titled = append(titled, l.URL)
-		}
-	}
+// essFor returns the ESS documents of a page that begin with that of a feed. If there are several, it is the one with
+// the title of the feed, or at its position.
+func essFor(page *discover.Result, feed discover.Link) []discover.Link {
+	titled := slices.DeleteFunc(slices.Clone(page.ESS),
+		func(l discover.Link) bool { return l.Title == "" || l.Title != feed.Title })
+	place := slices.IndexFunc(page.Feeds, func(l discover.Link) bool { return l.URL == feed.URL })
 	switch {
 	case len(titled) == 1:
-		return titled[0]
+		return titled
 	case len(page.ESS) == len(page.Feeds) && place >= 0:
-		return page.ESS[place].URL
+		return page.ESS[place:]
 	}
-	return ""
+	return nil
 }
 
-// first returns have unless it is empty, else url if it is http or https: other URLs are not
+// first returns the URL of the first link, "" if there is none, or it is not http or https: other URLs are not
 // fetched because a document names them.
-func first(have, url string) string {
-	if have != "" || !feedurl.IsHTTP(url) {
-		return have
+func first(links []discover.Link) string {
+	if len(links) == 0 || !feedurl.IsHTTP(links[0].URL) {
+		return ""
 	}
-	return lektordir.NormalizeID(feedfiles.OneField(url))
+	return lektordir.NormalizeID(feedfiles.OneField(links[0].URL))
 }

@@ -22,7 +22,8 @@ func TestESSOfSeveralFeeds(t *testing.T) {
 	} {
 		page := &discover.Result{Feeds: feeds, ESS: tc.ess}
 		for i, f := range feeds {
-			if got := essFor(page, f); got != tc.want[i] {
+			got := append(essFor(page, f), discover.Link{})[0].URL
+			if got != tc.want[i] {
 				t.Errorf("%v: of %s %q, want %q", tc.ess, f.Title, got, tc.want[i])
 			}
 		}
@@ -34,7 +35,7 @@ func TestOnlyHTTPIsRecorded(t *testing.T) {
 		"HTTP://E.com:80/ess#x": "http://e.com/ess", "https://e.com/ess": "https://e.com/ess",
 		"file:///etc/passwd": "", "exec:reboot": "", "/ess": "", "": "",
 	} {
-		if got := first("", in); got != want {
+		if got := first([]discover.Link{{URL: in}}); got != want {
 			t.Errorf("%q: %q", in, got)
 		}
 	}

@@ -82,7 +82,7 @@ func (r *Runner) fetch(ctx context.Context, sel Selection, quiet bool, s *cmdlin
 		s.Report.Info("nothing is due; -a fetches all feeds")
 	}
 	if sum.Failed > 0 && s.Report.Errors() == 0 {
-		return cmdline.Remote(&cmdline.ExitError{Status: cmdline.StatusRemote})
+		return &cmdline.ExitError{Status: cmdline.StatusRemote}
 	}
 	return nil
 }

@@ -162,7 +162,7 @@ func (f *search) look(ctx context.Context, req *httpmsg.Request) (*httpmsg.Respo
 	contentType := resp.Header.Get("Content-Type")
 	var feed *feedconv.Feed
 	err = f.r.parser.withPlace(ctx, resp.Body, func() (err error) {
-		feed, err = f.r.parser.read(resp.Body, resp.FinalURL, contentType, resp.Header)
+		feed, err = f.r.parse(resp.Body, resp.FinalURL, contentType, resp.Header)
 		return err
 	})
 	var not *feedconv.NotFeedError

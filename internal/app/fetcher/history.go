@@ -21,15 +21,15 @@ import (
 func History(ctx context.Context, o UpdateOptions, s *cmdline.Streams) error {
 	o.All, o.Archives = true, o.Pages == 0
 	find := func(d *lektordir.Dir) func(string) (string, error) {
-		f := &subscriptions.Finder{Dir: d}
+		find := entrystore.Finding(d, false)
 		return func(name string) (string, error) {
-			hash, err := f.Find(name)
+			hash, err := find(name)
 			var none *lektordir.NotFoundError
 			if errors.As(err, new(*subscriptions.NotSubscribedError)) || errors.As(err, &none) &&
 				len(none.Matches) == 0 {
-				return "", cmdline.Hint(err, "to subscribe and fetch the whole feed: lektor-fetch add --history")
+				err = cmdline.Hint(err, "to subscribe and fetch the whole feed: lektor-fetch add --history")
 			}
-			return hash, entrystore.FeedHint(err)
+			return hash, err
 		}
 	}
 	return o.run(ctx, s, find, func(r *Runner, sel Selection) error { return r.printHistories(ctx, sel, s) })

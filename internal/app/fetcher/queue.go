@@ -58,14 +58,20 @@ func (q *queue) add(tasks []task, done func(VisitResult)) {
 func (q *queue) fetch(t task, place *limiter.Place, done func(VisitResult)) {
 	q.mu.Lock()
 	q.waiting[t.host]--
-	turn := &slot{r: q.r, place: place, last: q.waiting[t.host] == 0, pending: &q.pending}
+	last := q.waiting[t.host] == 0
 	q.mu.Unlock()
+	staged := sync.OnceFunc(func() {
+		place.Release()
+		if q.pending.Add(-1) == 0 {
+			q.r.Writer.Flush() // no other feed will share the commit
+		}
+	})
 	if q.ctx.Err() == nil {
-		o := q.r.visit(q.ctx, t, turn, nil)
-		turn.staged()
+		o := q.r.visit(q.ctx, t, &slot{last, place, staged}, nil)
+		staged()
 		done(o)
 	}
-	turn.staged()
+	staged()
 	q.mu.Lock()
 	delete(q.feeds, t.hash)
 	q.mu.Unlock()
@@ -83,25 +89,12 @@ func (q *queue) busy(hash string) bool {
 
 // slot is the place of a feed in the queue while it is fetched.
 type slot struct {
-	r        *Runner
-	last     bool           // no other feed of the host waits
-	place    *limiter.Place // nil for a feed that is not in a queue
-	pending  *atomic.Int64  // feeds, including this one, that may still commit entries; nil: only this one
-	released bool           // staged was called
+	last  bool           // no other feed of the host waits
+	place *limiter.Place // nil for a feed that is not in a queue
+	// staged releases the place in the queue. Call it when the entries are being committed, or if there
+	// are none. Later calls do nothing.
+	staged func()
 }
 
 // asked releases the place of the host, as the request is over. Later calls do nothing.
 func (t *slot) asked() { t.place.ReleaseName() }
-
-// staged releases the place in the queue. Call it when the entries are being committed, or if there
-// are none. Later calls do nothing.
-func (t *slot) staged() {
-	if t.released {
-		return
-	}
-	t.released = true
-	t.place.Release()
-	if t.pending == nil || t.pending.Add(-1) == 0 {
-		t.r.Writer.Flush() // no other feed will share the commit
-	}
-}

@@ -106,7 +106,7 @@ func New(d *lektordir.Dir, report Reporter, o Options) (*Runner, error) {
 	}
 	return &Runner{
 		Dir: d, Writer: w, Client: fetch.NewClient(o.Fetch), opts: o, now: o.Fetch.Now, report: report,
-		parser: newParser(o, report),
+		parser: newParser(),
 		byURL:  sync.OnceValue(func() map[string]string { return subscriptions.ByURL(d) }), extract: fulltext.Extract,
 		walkBatch: walkBatch, pagesTime: pagesTime,
 	}, nil

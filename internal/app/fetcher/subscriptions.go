@@ -157,7 +157,7 @@ func Set(ctx context.Context, o SetOptions, s *cmdline.Streams) error {
 	if o.Unset {
 		err = subscriptions.Unset(r.Writer, d, hash, o.Key, r.record)
 	} else {
-		err = subscriptions.SetForced(r.Writer, d, hash, o.Key, value, r.record)
+		err = subscriptions.Restore(r.Writer, d, hash, o.Key, value, r.record)
 		if err == nil && o.Key == "fulltext" && value == "on" {
 			warnFullText(s)
 		}
@@ -211,16 +211,12 @@ func (o SetOptions) restore(ctx context.Context, d *lektordir.Dir, s *cmdline.St
 	}
 	defer r.Close()
 	defer r.recording(s, "set")()
-	set := subscriptions.SetForced
-	if o.Force {
-		set = subscriptions.Restore
-	}
 	url := values["url"]
 	for _, key := range settings.Names {
 		if values[key] == "" || url != "" && (key == "url" || key == "origin") {
 			continue
 		}
-		if err := set(r.Writer, d, hash, key, values[key], r.record); err != nil {
+		if err := subscriptions.Restore(r.Writer, d, hash, key, values[key], r.record); err != nil {
 			return entrystore.FeedHint(err)
 		}
 	}
@@ -379,15 +375,8 @@ func openToOthers(d *lektordir.Dir, s *cmdline.Streams) (bool, error) {
 func checkSecrets(d *lektordir.Dir, repair bool) (found []lektordir.Problem, err error) {
 	hashes, err := d.FeedHashes()
 	for _, hash := range hashes {
-		paths, oerr := settings.Exposed(d, hash)
+		paths, oerr := settings.Exposed(d, hash, repair)
 		err = errors.Join(err, oerr)
-		if len(paths) == 0 {
-			continue
-		}
-		if repair {
-			oerr = settings.Protect(d, hash)
-			err = errors.Join(err, oerr)
-		}
 		for _, path := range paths {
 			found = append(found, lektordir.Problem{Path: path, What: "other users may read this private file",
 				Safe: true, Repaired: repair && oerr == nil})

@@ -22,6 +22,7 @@ import (
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/protocol/rfc5005"
 	"github.com/lektordir/lektor/internal/text/feedurl"
+	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir/fromfeed"
 )
 
@@ -441,11 +442,9 @@ func broadcasts(f *feedconv.Feed) (list []time.Time) {
 	for i := range f.Entries {
 		live := fromfeed.Live(&f.Entries[i])
 		for _, name := range []string{"start", "end"} {
-			for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05Z0700", time.RFC1123, time.RFC1123Z} {
-				if t, err := time.Parse(layout, live.Get(name)); err == nil && live.Get("status") != "ended" {
-					list = append(list, t)
-					break
-				}
+			t, err := humanize.ParseTime(live.Get(name), time.UTC)
+			if err == nil && live.Get("status") != "ended" {
+				list = append(list, t)
 			}
 		}
 	}

@@ -137,7 +137,7 @@ func (m *mover) subscribe(src *source) error {
 			if filters[s.ID] == "" {
 				return nil
 			}
-			return subscriptions.SetForced(m.w, m.d, s.Hash, "filter", filters[s.ID], nil)
+			return subscriptions.Set(m.w, m.d, s.Hash, "filter", filters[s.ID], nil)
 		}})
 	hashes := map[string]string{}
 	for _, s := range append(m.list.Added, m.list.Already...) {

@@ -2,13 +2,11 @@ package server
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lektordir/lektor/internal/http/httpserver"
@@ -27,12 +25,6 @@ const (
 // patience is how long a client with a valid token may take for a request and its answer.
 const patience = 5 * time.Minute
 
-// zippers are the unused compressors.
-var zippers = sync.Pool{New: func() any {
-	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
-	return z
-}}
-
 // send answers with what write writes.
 func (c *request) send(contentType string, write func(io.Writer) error) error {
 	h := c.w.Header()
@@ -42,13 +34,7 @@ func (c *request) send(contentType string, write func(io.Writer) error) error {
 		return write(body{c})
 	}
 	h.Set("Content-Encoding", "gzip")
-	z := zippers.Get().(*gzip.Writer)
-	defer zippers.Put(z)
-	z.Reset(body{c})
-	if err := write(z); err != nil {
-		return err
-	}
-	return z.Close()
+	return httpserver.Zip(body{c}, write)
 }
 
 // body writes the body of an answer, and records that it began.

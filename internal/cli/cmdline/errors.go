@@ -52,15 +52,6 @@ func (e *ExitError) Error() string {
 }
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Remote marks err as a failure of a server, which ends a command with status 75 unless it had a
-// worse error. It returns nil if err is nil.
-func Remote(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &ExitError{Status: StatusRemote, Err: err}
-}
-
 // Status returns the exit status for err: that of an [ExitError] in it, 2 for a [UsageError], 0 for
 // nil and 1 for other errors. For joined errors it is the worst one: a usage error is worse than a
 // failure, and that is worse than a remote one.

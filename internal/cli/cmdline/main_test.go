@@ -97,7 +97,7 @@ func tinyApp() *cli.App {
 						case "local2":
 							errs = append(errs, Hint(errors.New("another disk"), "buy a disk"))
 						case "remote":
-							errs = append(errs, Remote(errors.New("server gone")))
+							errs = append(errs, &ExitError{Status: StatusRemote, Err: errors.New("server gone")})
 						case "usage":
 							errs = append(errs, Usagef("nonsense"))
 						case "silent":
@@ -184,7 +184,7 @@ func tinyApp() *cli.App {
 }
 
 func TestStatus(t *testing.T) {
-	local, remote := errors.New("x"), Remote(errors.New("y"))
+	local, remote := errors.New("x"), error(&ExitError{Status: StatusRemote, Err: errors.New("y")})
 	for _, tc := range []struct {
 		err  error
 		want int

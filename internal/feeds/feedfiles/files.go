@@ -15,6 +15,7 @@ import (
 	"github.com/lektordir/lektor/internal/dir/commit"
 	"github.com/lektordir/lektor/internal/dir/dirfs"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
+	"github.com/lektordir/lektor/internal/text/textfile"
 	"github.com/lektordir/lektor/lektordir"
 )
 
@@ -134,7 +135,10 @@ func (a Dir) RecordDurably(name string, lines ...string) error {
 // RecordBy is Record with other functions to write and to remove a file.
 func (a Dir) RecordBy(write func(path string, data []byte) error, remove func(path string) error, name string,
 	lines ...string) error {
-	path, text := a.Path(name), Lines(lines...)
+	path, text := a.Path(name), strings.Join(lines, "\n")
+	if text != "" {
+		text += "\n"
+	}
 	old, err := atomicfile.Read(path, max(MaxSize, int64(len(text))))
 	if text == "" && errors.Is(err, fs.ErrNotExist) || text != "" && err == nil && string(old) == text {
 		return nil
@@ -148,22 +152,8 @@ func (a Dir) RecordBy(write func(path string, data []byte) error, remove func(pa
 	return atomicfile.InDir(path, func() error { return write(path, []byte(text)) })
 }
 
-// Lines returns the text of a file of lines.
-func Lines(lines ...string) string {
-	if len(lines) == 0 || len(lines) == 1 && lines[0] == "" {
-		return ""
-	}
-	return strings.Join(lines, "\n") + "\n"
-}
-
-// OneLine returns s without line breaks and NUL.
-func OneLine(s string) string {
-	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
-	if strings.ContainsAny(s, "\r\n") {
-		s = strings.Join(strings.Fields(s), " ")
-	}
-	return strings.TrimSpace(s)
-}
+// OneLine is [textfile.OneLine] without space at the ends.
+func OneLine(s string) string { return strings.TrimSpace(textfile.OneLine(s)) }
 
 // OneField returns s as a single line without tabs and NUL.
 func OneField(s string) string {
@@ -185,11 +175,8 @@ func TimeOf(path string) time.Time { t, _ := ModTime(path); return t }
 // Guard returns an error if a directory on the path to a feed's area is a symbolic link, because a
 // write would follow it. An empty area means src/$feed/etc.
 func Guard(d *lektordir.Dir, hash, area string) error {
-	etc := "src/" + hash + "/etc"
-	if err := atomicfile.NoLinks(d.Path(), "src/"+hash, etc); err != nil || area == "" {
-		return err
-	}
-	return atomicfile.NoLinks(d.Path(), etc+"/"+area)
+	src := "src/" + hash
+	return atomicfile.NoLinks(d.Path(), src, src+"/etc", src+"/etc/"+area)
 }
 
 // NewWriter returns a writer that delivers to a lektor-dir, see [commit.NewWriter].

@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -74,12 +73,10 @@ func HideID(d *lektordir.Dir, hash, id string) error {
 // [atomicfile.Trusted]. If setting is empty, Trusted checks the directory of the settings; if
 // hash is empty, it checks src. The error has the reason and the remedy.
 func Trusted(d *lektordir.Dir, hash, setting string) error {
-	parts := []string{"src"}
-	if hash != "" {
-		parts = slices.DeleteFunc([]string{"src", hash, "etc", "fetch", setting},
-			func(s string) bool { return s == "" })
+	if hash == "" {
+		return TrustedFile(d, "src")
 	}
-	return TrustedFile(d, parts...)
+	return TrustedFile(d, "src", hash, "etc", "fetch", setting)
 }
 
 // TrustedFile is [Trusted] for any file of the lektor-dir that contains commands. parts are the

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +31,6 @@ type Values struct {
 	changed    map[string]string    // values to save; "" to remove
 	times      map[string]time.Time // modification times to save
 	warnings   []string
-	warned     map[string]bool
 	readErrors map[string]error // files that exist but could not be read
 }
 
@@ -40,7 +40,7 @@ func LoadValues(dir string) (*Values, error) {
 	a := &Values{
 		Secret: IsSecret,
 		Dir:    dir, names: map[string]bool{}, read: map[string]string{}, changed: map[string]string{},
-		times: map[string]time.Time{}, warned: map[string]bool{}, readErrors: map[string]error{},
+		times: map[string]time.Time{}, readErrors: map[string]error{},
 	}
 	for i, p := 0, filepath.Clean(dir); i < 3; i, p = i+1, filepath.Dir(p) {
 		if fi, err := os.Lstat(p); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
@@ -179,11 +179,10 @@ func (a *Values) SetStored(name, value string) {
 	a.read[name] = value
 }
 
-// Ignore adds the warning that a value is ignored, once for each file.
+// Ignore adds the warning that a value is ignored, once.
 func (a *Values) Ignore(name, what string) {
-	if !a.warned[name] {
-		a.warned[name] = true
-		a.warnings = append(a.warnings, fmt.Sprintf("%s is ignored: %s", a.Path(name), what))
+	if text := fmt.Sprintf("%s is ignored: %s", a.Path(name), what); !slices.Contains(a.warnings, text) {
+		a.warnings = append(a.warnings, text)
 	}
 }
 
@@ -237,12 +236,8 @@ func (a *Values) saveTime(name string, t time.Time) error {
 	}
 	err = set()
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err2 := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if err2 == nil {
-			err2 = f.Close()
-		}
-		if err2 != nil && !errors.Is(err2, fs.ErrExist) {
-			return err2
+		if err := atomicfile.CreateUnsynced(path, nil); err != nil {
+			return err
 		}
 		err = set()
 	}

@@ -34,7 +34,7 @@ func On(d *lektordir.Dir, t *commit.Txn) *stage.Stager {
 
 // Put stages one entry whose GUID the caller has chosen. Only the GUID identifies it.
 func Put(ctx context.Context, t *stage.Stager, e feedconv.Entry, p lektordir.Policy) (stage.Result, error) {
-	return t.Stage(ctx, stage.Document{Items: []stage.Item{item(&e, nil)}, Policy: string(p), GUIDs: stage.Own})
+	return t.Stage(ctx, stage.Document{Items: []stage.Item{item(&e, 0, nil)}, Policy: string(p), GUIDs: stage.Own})
 }
 
 // Document returns the entries of a document in the form of package stage. revise, if not nil, may change
@@ -45,18 +45,13 @@ func Document(f *feedconv.Feed, p lektordir.Policy, revise func(i int, e *lektor
 		doc.GUIDs = stage.OneID
 	}
 	for i := range f.Entries {
-		doc.Items[i] = item(&f.Entries[i], func(e *lektordir.Entry) {
-			if revise != nil {
-				revise(i, e)
-			}
-		})
+		doc.Items[i] = item(&f.Entries[i], i, revise)
 	}
 	return doc
 }
 
-// item returns an entry in the form of package stage. revise, if not nil, may change the entry before
-// it is written.
-func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
+// item returns the entry at index i in the form of package stage. revise is the parameter of [Document].
+func item(e *feedconv.Entry, i int, revise func(int, *lektordir.Entry)) stage.Item {
 	var enclosures []string
 	for _, enc := range e.Enclosures {
 		enclosures = append(enclosures, enc.URL)
@@ -68,7 +63,7 @@ func item(e *feedconv.Entry, revise func(*lektordir.Entry)) stage.Item {
 		Files: func(replaces string) iter.Seq2[string, []byte] {
 			to := fromfeed.Entry(e)
 			if revise != nil {
-				revise(to)
+				revise(i, to)
 			}
 			to.ID = stage.ID(to.ID, e.GUID, to.Link, to.Title, to.PubDate, to.PubDateRaw, to.Content)
 			to.Replaces = replaces
@@ -84,7 +79,7 @@ func StageImported(ctx context.Context, t *stage.Stager, entries []feedconv.Entr
 	error) {
 	imported := make([]stage.ImportedEntry, len(entries))
 	for i := range entries {
-		imported[i] = stage.ImportedEntry{Item: item(&entries[i], nil), ByLink: byLink(i)}
+		imported[i] = stage.ImportedEntry{Item: item(&entries[i], i, nil), ByLink: byLink(i)}
 	}
 	return t.StageImported(ctx, imported)
 }

@@ -186,15 +186,13 @@ func CompletePath(hash string) string {
 // Present records the entries of a document that is marked complete, in its order, by the 16 digits
 // of their unique names; see [lektordir.Dir.Complete].
 func (h *History) Present(identities []string) error {
-	text := feedfiles.Lines(identities...)
-	old, err := atomicfile.Read(h.dir.Path(fileComplete), maxArchives)
-	if err == nil && string(old) == text {
-		return nil
+	if len(identities) > 0 {
+		return h.dir.RecordDurably(fileComplete, identities...)
 	}
 	if err := h.dir.Make(); err != nil {
 		return err
 	}
-	return atomicfile.Write(h.dir.Path(fileComplete), []byte(text))
+	return atomicfile.Write(h.dir.Path(fileComplete), nil) // no entries: without the file, all would be shown
 }
 
 // NotComplete records that the document of a feed is not marked complete.

@@ -225,19 +225,17 @@ func pairs(marks []Mark, arrived []arrival) []pair {
 	p := &pairing{marks: marks, arrived: arrived, markPaired: make([]bool, len(marks)),
 		entryPaired: make([]bool, len(arrived))}
 	p.byID()
-	p.byKey(func(m *Mark) string { return m.URL }, func(a *arrival) string { return a.url })
-	// An entry without guid and link has a digest as its id, which no mark has.
-	p.byKey(func(m *Mark) string { return titleOnly(m.Title, m.URL) },
-		func(a *arrival) string { return titleOnly(a.title, a.url) })
+	p.byKey()
 	return p.found
 }
 
-// titleOnly returns title if url is empty, else "".
-func titleOnly(title, url string) string {
-	if url != "" {
-		return ""
+// key returns by what marks and entries without a common id match: the URL, or without one the title. An entry
+// without guid and link has a digest as its id, which no mark has.
+func key(url, title string) string {
+	if url == "" && title != "" {
+		return "\n" + title
 	}
-	return title
+	return url
 }
 
 func (p *pairing) add(mark, entry int) {
@@ -270,15 +268,15 @@ func (p *pairing) byID() {
 
 // byKey pairs a mark with an entry if each is the only unpaired one with a key. An empty key
 // matches none.
-func (p *pairing) byKey(ofMark func(*Mark) string, ofEntry func(*arrival) string) {
+func (p *pairing) byKey() {
 	of, at := map[string][]int{}, map[string][]int{}
-	for i := range p.marks {
-		if key := ofMark(&p.marks[i]); key != "" && !p.markPaired[i] {
+	for i, m := range p.marks {
+		if key := key(m.URL, m.Title); key != "" && !p.markPaired[i] {
 			of[key] = append(of[key], i)
 		}
 	}
-	for i := range p.arrived {
-		if key := ofEntry(&p.arrived[i]); key != "" && !p.entryPaired[i] {
+	for i, a := range p.arrived {
+		if key := key(a.url, a.title); key != "" && !p.entryPaired[i] {
 			at[key] = append(at[key], i)
 		}
 	}

@@ -37,17 +37,10 @@ func AddMarker(d *lektordir.Dir, hash string) error {
 		return err
 	}
 	path := d.Join(dueDir, hash)
-	// O_EXCL follows no link, and does not block on a named pipe.
-	const flags = os.O_WRONLY | os.O_CREATE | os.O_EXCL
-	var f *os.File
-	err := atomicfile.InDir(path, func() (err error) { f, err = os.OpenFile(path, flags, 0o666); return err })
-	if errors.Is(err, fs.ErrExist) {
+	if atomicfile.Exists(path) {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
+	return atomicfile.InDir(path, func() error { return atomicfile.CreateUnsynced(path, nil) })
 }
 
 // Marked returns the hashes of the feeds that have a due marker, or a taken marker of a run that was

@@ -76,27 +76,25 @@ func readPrivate(d *lektordir.Dir, hash string) (bool, error) {
 }
 
 // Exposed returns the secret files of a withheld feed that others may read, relative to the
-// lektor-dir.
-func Exposed(d *lektordir.Dir, hash string) (paths []string, err error) {
+// lektor-dir. If hide is set, it removes the permissions of others.
+func Exposed(d *lektordir.Dir, hash string, hide bool) (paths []string, err error) {
 	why, err := Withheld(d, hash)
 	if err != nil || why == "" {
 		return nil, err
 	}
 	for _, name := range feedfiles.SecretFiles {
 		rel := filepath.Join("src", hash, name)
-		fi, err := os.Lstat(d.Join(rel))
-		if err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o077 != 0 {
-			paths = append(paths, rel)
+		fi, lerr := os.Lstat(d.Join(rel))
+		if lerr != nil || !fi.Mode().IsRegular() || fi.Mode().Perm()&0o077 == 0 {
+			continue
+		}
+		paths = append(paths, rel)
+		if hide {
+			err = errors.Join(err, feedfiles.Hide(d.Join(rel)))
 		}
 	}
-	return paths, nil
+	return paths, err
 }
 
-// Protect removes the permissions of other users from the files that [Exposed] returns.
-func Protect(d *lektordir.Dir, hash string) error {
-	paths, err := Exposed(d, hash)
-	for _, rel := range paths {
-		err = errors.Join(err, feedfiles.Hide(d.Join(rel)))
-	}
-	return err
-}
+// Protect hides the files that [Exposed] returns.
+func Protect(d *lektordir.Dir, hash string) error { _, err := Exposed(d, hash, true); return err }

@@ -128,11 +128,14 @@ func Get(d *lektordir.Dir, hash, key string) (string, error) {
 }
 
 // Check returns an error if a value cannot be set. For an interval that is too short it is a
-// [*ShortIntervalError]; [subscriptions.SetForced] sets it nevertheless.
+// [*ShortIntervalError]; [subscriptions.Restore] sets it nevertheless.
 func Check(key, value string) error {
 	s, err := Lookup(key)
 	if err != nil {
 		return err
+	}
+	if s.InState() && !s.Lines && strings.ContainsAny(value, "\n\x00") {
+		return fmt.Errorf("%s must be one line", key)
 	}
 	return s.Check(value)
 }

@@ -205,7 +205,7 @@ func TestIntervals(t *testing.T) {
 	}
 	for _, c := range []struct {
 		set, says  string // the value to set, and the error, or "" if it can be set
-		forced     bool   // SetForced accepts the value
+		forced     bool   // it can be restored
 		file, kept string // the text of an edited file, and the interval that it means
 	}{
 		{set: "3", says: "is it 3m, 3h or 3d?", file: "3", kept: "1m0s"},
@@ -219,7 +219,10 @@ func TestIntervals(t *testing.T) {
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v, want %q", c.set, err, c.says)
 		}
-		if err := SetForced(w, d, s.Hash, "interval", c.set, nil); (err == nil) != (c.forced || c.says == "") {
+		if err := settings.Check("interval", c.set); errors.As(err, new(*settings.ShortIntervalError)) != c.forced {
+			t.Errorf("%s by force: %v", c.set, err)
+		}
+		if err := Restore(w, d, s.Hash, "interval", c.set, nil); c.forced && err != nil {
 			t.Errorf("%s by force: %v", c.set, err)
 		}
 		testdir.Write(t, feedfiles.FetchArea(d, s.Hash), feedfiles.FileInterval, c.file+"\n")

@@ -2,7 +2,6 @@ package subscriptions
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,26 +21,11 @@ func Set(w *commit.Writer, d *lektordir.Dir, hash, key, value string, record Rec
 	if err := settings.Check(key, value); err != nil {
 		return err
 	}
-	return SetForced(w, d, hash, key, value, record)
-}
-
-// SetForced is like [Set], but allows an interval below [settings.MinInterval].
-func SetForced(w *commit.Writer, d *lektordir.Dir, hash, key, value string, record Recorder) error {
-	s, err := settings.Lookup(key)
-	if err != nil {
-		return err
-	}
-	if err := s.Check(value); err != nil && !errors.As(err, new(*settings.ShortIntervalError)) {
-		return err
-	}
-	if s.InState() && !s.Lines && strings.ContainsAny(value, "\n\x00") {
-		return fmt.Errorf("%s must be one line", key)
-	}
 	return Restore(w, d, hash, key, value, record)
 }
 
-// Restore sets a setting to a value that [settings.Get] returned, also if [Set] refuses the value: a user can
-// write any value into the file.
+// Restore is [Set] for a value that the caller has checked, or that [settings.Get] returned, also if Set refuses the
+// value: a user can write any value into the file.
 func Restore(w *commit.Writer, d *lektordir.Dir, hash, key, value string, record Recorder) error {
 	s, err := settings.Lookup(key)
 	if err != nil {

@@ -2,7 +2,6 @@ package subscriptions
 
 import (
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/lektordir/lektor/internal/dir/commit"
@@ -54,13 +53,7 @@ func ListFile(d *lektordir.Dir) string { return d.Join("etc/fetch/opml") }
 // have passwords.
 func WriteList(d *lektordir.Dir, data []byte) error {
 	path := ListFile(d)
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
-	}
-	if err := feedfiles.Hide(path); err != nil {
-		return err
-	}
-	return atomicfile.Write(path, data)
+	return atomicfile.InDir(path, func() error { return atomicfile.WritePrivate(path, data) })
 }
 
 // warnedFile exists if the user was warned that others may read the lektor-dir.

@@ -61,7 +61,7 @@ func TestTakeBackAll(t *testing.T) {
 			case n < 4 && key != "url":
 				err = Unset(w, d, s.Hash, key, record)
 			default:
-				err = SetForced(w, d, s.Hash, key, values[key][rnd.IntN(len(values[key]))], record)
+				err = Restore(w, d, s.Hash, key, values[key][rnd.IntN(len(values[key]))], record)
 			}
 			if err != nil {
 				t.Fatal(seed, err)

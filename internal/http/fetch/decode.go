@@ -32,7 +32,6 @@ const (
 // error, since decoders do not always return the error of their reader.
 type wireReader struct {
 	r     io.Reader
-	x     *exchange
 	n     int64
 	max   int64
 	limit error // returned for more than max bytes
@@ -49,9 +48,6 @@ func (w *wireReader) Read(p []byte) (int, error) {
 	}
 	n, err := w.r.Read(p)
 	w.n += int64(n)
-	if w.x != nil {
-		w.x.received = w.n
-	}
 	if w.n > w.max {
 		n -= int(w.n - w.max)
 		w.n = w.max
@@ -159,23 +155,18 @@ func codings(h http.Header) []string {
 // after the first decoded byte, res has the data so far, with Truncated set.
 func (x *exchange) readBody(u *url.URL, resp *http.Response, res *httpmsg.Response) error {
 	cfg := &x.c.cfg
-	over := func(limit string, most int64, flag string) error {
-		return &httpmsg.LimitError{URL: feedurl.Display(u), Limit: limit, Max: most, Flag: flag}
+	limited := func(limit string, most int64, flag string) (int64, error) {
+		if x.page && most > MaxPage {
+			most, flag = MaxPage, ""
+		}
+		return most, &httpmsg.LimitError{URL: feedurl.Display(u), Limit: limit, Max: most, Flag: flag}
 	}
-	maxBytes, maxDecoded, flagBytes, flagDecoded := cfg.MaxBytes, cfg.MaxDecoded, httpmsg.FlagMaxBytes,
-		httpmsg.FlagMaxDecoded
-	if x.page && maxBytes > MaxPage {
-		maxBytes, flagBytes = MaxPage, ""
-	}
-	if x.page && maxDecoded > MaxPage {
-		maxDecoded, flagDecoded = MaxPage, ""
-	}
-	tooLong := over("bytes transferred", maxBytes, flagBytes)
+	maxBytes, tooLong := limited("bytes transferred", cfg.MaxBytes, httpmsg.FlagMaxBytes)
+	maxDecoded, tooBig := limited("bytes after decompression", cfg.MaxDecoded, httpmsg.FlagMaxDecoded)
 	if resp.ContentLength > maxBytes {
 		return tooLong
 	}
-	wire := &wireReader{r: resp.Body, x: x, max: maxBytes, limit: tooLong}
-	tooBig := over("bytes after decompression", maxDecoded, flagDecoded)
+	wire := &wireReader{r: resp.Body, max: maxBytes, limit: tooLong}
 	cs := codings(resp.Header)
 	if len(cs) > maxCodings {
 		return &httpmsg.DecodeError{URL: feedurl.Display(u), Encoding: strings.Join(cs, ", "),
@@ -191,6 +182,7 @@ func (x *exchange) readBody(u *url.URL, resp *http.Response, res *httpmsg.Respon
 		res.Warnings = append(res.Warnings, warning...)
 	}
 	data, err := gather(&bigReader{r: d, x: x})
+	x.received = wire.n
 	if err == nil && int64(len(data)) > maxDecoded {
 		err = tooBig // without a coding, no stage checks MaxDecoded
 	}

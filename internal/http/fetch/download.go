@@ -203,13 +203,13 @@ func (d *download) hop(x *exchange, u *url.URL, req *http.Request) (*url.URL, er
 
 // copy writes a body of length bytes to w; -1 means up to the end of the body.
 func (d *download) copy(x *exchange, u *url.URL, w io.Writer, body io.Reader, length int64, limit error) error {
+	end := d.piece.At + length
+	if length >= 0 {
+		body = io.LimitReader(body, length)
+	}
 	buf := make([]byte, 64<<10)
-	for remaining := length; remaining != 0; {
-		part := buf
-		if remaining > 0 {
-			part = buf[:min(remaining, int64(len(buf)))]
-		}
-		n, err := body.Read(part)
+	for {
+		n, err := body.Read(buf)
 		x.received += int64(n)
 		// Every read restarts the deadline.
 		x.pause()
@@ -219,26 +219,21 @@ func (d *download) copy(x *exchange, u *url.URL, w io.Writer, body io.Reader, le
 			return limit
 		}
 		if n > 0 {
-			if _, werr := w.Write(part[:n]); werr != nil {
+			if _, werr := w.Write(buf[:n]); werr != nil {
 				return &WriteError{werr}
 			}
 			d.piece.At += int64(n)
 		}
-		if remaining > 0 {
-			remaining -= int64(n)
-		}
 		switch {
-		case err == io.EOF && remaining <= 0:
+		case length >= 0 && d.piece.At == end, length < 0 && err == io.EOF:
 			return nil
-		case err != nil && remaining == 0:
-			return nil
-		case err != nil && x.ctx.Err() != nil:
+		case err == nil:
+		case x.ctx.Err() != nil:
 			return x.classify(u, err)
-		case err != nil:
+		default:
 			return &CutError{URL: feedurl.Display(u), Have: d.piece.At, Total: d.piece.Total, Err: err}
 		}
 	}
-	return nil
 }
 
 // same reports whether a partial response may belong to the file present. A server that ignores
@@ -278,17 +273,11 @@ func modifiedAgo(h http.Header) (age time.Duration, ok bool) {
 
 // contentRange reads "bytes 5-9/10"; total is -1 for "*".
 func contentRange(v string) (from, to, total int64, ok bool) {
-	unit, v, _ := strings.Cut(strings.TrimSpace(v), " ")
-	span, size, ok1 := strings.Cut(v, "/")
-	a, b, ok2 := strings.Cut(span, "-")
-	number := func(s string) int64 {
-		if s == "" || len(s) > 18 || strings.Trim(s, "0123456789") != "" {
-			return -1
-		}
-		n, _ := strconv.ParseInt(s, 10, 64)
-		return n
+	var size string
+	n, _ := fmt.Sscanf(strings.ToLower(v), "bytes %d-%d/%s", &from, &to, &size)
+	total, err := strconv.ParseInt(size, 10, 64)
+	if err != nil {
+		total = -1
 	}
-	from, to, total = number(a), number(b), number(size)
-	ok = strings.EqualFold(unit, "bytes") && ok1 && ok2 && from >= 0 && to >= from && (size == "*" || total > to)
-	return from, to, total, ok
+	return from, to, total, n == 3 && from >= 0 && to >= from && (size == "*" || total > to)
 }

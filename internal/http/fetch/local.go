@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lektordir/lektor/internal/files/atomicfile"
 	"github.com/lektordir/lektor/internal/http/httpmsg"
 	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/termsafe"
@@ -27,8 +28,7 @@ func (c *Client) getFile(r *httpmsg.Request, rest string) (*httpmsg.Response, er
 	if err != nil {
 		return nil, &feedurl.Error{URL: r.URL, Reason: err.Error()}
 	}
-	// O_NONBLOCK: opening a named pipe must not wait for its writer.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := atomicfile.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r.URL, errors.Unwrap(err))
 	}
@@ -36,9 +36,6 @@ func (c *Client) getFile(r *httpmsg.Request, rest string) (*httpmsg.Response, er
 	fi, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !fi.Mode().IsRegular() {
-		return nil, &feedurl.Error{URL: r.URL, Reason: "not a regular file"}
 	}
 	res := &httpmsg.Response{
 		Status:   http.StatusOK,
@@ -115,9 +112,20 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 	// output is read even on a busy machine, then kill it.
 	cmd.WaitDelay = 3 * time.Second
 	limit := &httpmsg.LimitError{URL: name, Limit: "bytes of output", Max: c.cfg.MaxBytes, Flag: httpmsg.FlagMaxBytes}
-	out := &cappedBuffer{max: c.cfg.MaxBytes, over: func() { cancel(limit) }}
-	stderr := &tail{}
-	cmd.Stdout, cmd.Stderr = out, stderr
+	var out bytes.Buffer
+	cmd.Stdout = writer(func(p []byte) (int, error) {
+		if int64(out.Len()+len(p)) > c.cfg.MaxBytes {
+			cancel(limit)
+			return 0, limit
+		}
+		return out.Write(p)
+	})
+	var stderr []byte
+	cmd.Stderr = writer(func(p []byte) (int, error) {
+		stderr = append(stderr, p...)
+		stderr = stderr[max(0, len(stderr)-stderrBytes):]
+		return len(p), nil
+	})
 	if stdin != nil {
 		cmd.Stdin = bytes.NewReader(stdin)
 	}
@@ -127,7 +135,7 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 		err = nil
 	}
 	switch cause := context.Cause(ctx); {
-	case out.exceeded:
+	case errors.Is(cause, limit):
 		return nil, limit
 	case parent.Err() != nil:
 		return nil, fmt.Errorf("%s: %w", name, context.Cause(parent))
@@ -136,35 +144,12 @@ func (c *Client) command(parent context.Context, what, command string, stdin []b
 			Err: fmt.Errorf("the command did not end within %s", c.cfg.Deadline)}
 	case err != nil:
 		return nil, &httpmsg.CommandError{What: what, Command: command, Err: err,
-			Stderr: termsafe.Brief(string(stderr.b))}
+			Stderr: termsafe.Brief(string(stderr))}
 	}
-	return out.b.Bytes(), nil
+	return out.Bytes(), nil
 }
 
-// cappedBuffer accepts at most max bytes; a write beyond that fails and calls over.
-type cappedBuffer struct {
-	b        bytes.Buffer
-	max      int64
-	over     func()
-	exceeded bool
-}
+// writer is a function as an [io.Writer].
+type writer func(p []byte) (int, error)
 
-func (b *cappedBuffer) Write(p []byte) (int, error) {
-	if int64(b.b.Len()+len(p)) > b.max {
-		b.exceeded = true
-		b.over()
-		return 0, io.ErrShortWrite
-	}
-	return b.b.Write(p)
-}
-
-// tail keeps the last stderrBytes written to it.
-type tail struct{ b []byte }
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.b = append(t.b, p...)
-	if n := len(t.b) - stderrBytes; n > 0 {
-		t.b = append(t.b[:0], t.b[n:]...)
-	}
-	return len(p), nil
-}
+func (w writer) Write(p []byte) (int, error) { return w(p) }

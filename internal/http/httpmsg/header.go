@@ -18,12 +18,7 @@ const maxValue = 8 << 10
 // Sendable reports whether v can be the value of a header field: it has no control characters
 // except tab.
 func Sendable(v string) bool {
-	for i := range len(v) {
-		if c := v[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }
 
 // Validator returns v if it can be stored and sent back, else "".

@@ -5,10 +5,12 @@ package httpserver
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -270,6 +272,23 @@ func Accepts(field, value string) bool {
 		}
 	}
 	return false
+}
+
+// zippers are the unused compressors.
+var zippers = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	return z
+}}
+
+// Zip writes to w, compressed, what write writes.
+func Zip(w io.Writer, write func(io.Writer) error) error {
+	z := zippers.Get().(*gzip.Writer)
+	defer zippers.Put(z)
+	z.Reset(w)
+	if err := write(z); err != nil {
+		return err
+	}
+	return z.Close()
 }
 
 // Secure reports whether a client made a request by TLS. X-Forwarded-Proto is used only if the connection comes

@@ -1,4 +1,4 @@
-// Package discover finds the feeds that an HTML page links to.
+// Package discover finds the feeds that an HTML page links to, and the ESS and NNO documents of a page or a feed.
 package discover
 
 import (
@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html/atom"
 	"golang.org/x/net/html/charset"
 
+	"github.com/lektordir/lektor/feedconv"
 	"github.com/lektordir/lektor/internal/text/markup"
 	"github.com/lektordir/lektor/internal/text/textfile"
 )
@@ -102,6 +103,18 @@ func Page(body []byte, pageURL, contentType string) Result {
 	}
 	s.Challenge = slices.ContainsFunc(challenges,
 		func(title string) bool { return strings.HasPrefix(strings.ToLower(s.Title), title) })
+	return s.Result
+}
+
+// InFeed returns the ESS and NNO documents among the links of a feed.
+func InFeed(links []feedconv.Link) Result {
+	s := scanner{seen: map[string]bool{}}
+	for _, l := range links {
+		l.Type = textfile.BaseType(l.Type)
+		if list := s.list("", l.Type, l.URL); list != nil {
+			s.add(list, Link{URL: l.URL, Type: l.Type, Title: l.Title})
+		}
+	}
 	return s.Result
 }
 

@@ -100,7 +100,7 @@ func ParseTime(v string, loc *time.Location) (time.Time, error) {
 		return time.Unix(n, 0), nil
 	}
 	for _, layout := range []string{
-		time.RFC3339, "2006-01-02T15:04Z07:00", time.RFC1123Z, time.RFC1123,
+		time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z07:00", time.RFC1123Z, time.RFC1123,
 		"2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02",
 	} {
 		if t, err := time.ParseInLocation(layout, v, loc); err == nil {

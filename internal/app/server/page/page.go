@@ -8,7 +8,6 @@ package page
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -238,24 +237,13 @@ func (c *visit) send(status int, kind string, text []byte) {
 	h.Set("Vary", "Accept-Encoding, Cookie")
 	if len(text) > 500 && httpserver.Accepts(c.r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		text = zipped(text)
+		var b bytes.Buffer
+		_ = httpserver.Zip(&b, func(w io.Writer) error { _, err := w.Write(text); return err }) // a buffer takes all
+		text = b.Bytes()
 	}
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	c.w.WriteHeader(status)
 	_, _ = c.w.Write(text) // fails if the connection is gone
-}
-
-// zippers are the unused compressors.
-var zippers = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
-
-func zipped(text []byte) []byte {
-	var b bytes.Buffer
-	z := zippers.Get().(*gzip.Writer)
-	defer zippers.Put(z)
-	z.Reset(&b)
-	_, _ = z.Write(text) // a buffer takes all
-	_ = z.Close()
-	return b.Bytes()
 }
 
 // leave leads the browser to a page, by a GET request.

@@ -98,7 +98,7 @@ func Save(ctx context.Context, o Options, s *cmdline.Streams) error {
 	bar.Done()
 	if d.remote+d.waiting > 0 && o.Query != nil && s.Report.Errors() == d.remote {
 		// Only servers failed. The next run tries again.
-		return cmdline.Remote(&cmdline.ExitError{Status: cmdline.StatusRemote})
+		return &cmdline.ExitError{Status: cmdline.StatusRemote}
 	}
 	return nil
 }
