@@ -79,13 +79,7 @@ func (t *Terminal) HeedSignals(ctx context.Context, p *tea.Program, suspend tea.
 			}
 		}
 	})
-	heeding.Go(func() {
-		select {
-		case <-left:
-		case <-t.ending:
-			// Kill would restore the terminal while other goroutines still use it.
-			go p.Send(tea.QuitMsg{})
-		}
-	})
-	return func() { close(left); heeding.Wait(); signal.Stop(interrupts) }
+	// Kill would restore the terminal while other goroutines still use it.
+	stop := context.AfterFunc(ctx, func() { p.Send(tea.QuitMsg{}) })
+	return func() { stop(); close(left); heeding.Wait(); signal.Stop(interrupts) }
 }
