@@ -262,7 +262,7 @@ func (l *List) Begin() tea.Cmd {
 	if l.Tree.Snapshot == nil {
 		return nil
 	}
-	ctx, r, id := l.Job.Begin(l.Ctx)
+	ctx, r := l.Job.Begin(l.Ctx)
 	if r == nil {
 		return nil
 	}
@@ -273,22 +273,22 @@ func (l *List) Begin() tea.Cmd {
 		list, err := w.Make(ctx, func(found []*Item) {
 			l.Send(part.Then(func() part.Effects {
 				// Old rows of the same list stay until the search has found at least as many.
-				if l.Job.Awaits(id) && (!r.Again || l.Outdated() || len(found) >= len(l.Items)) {
+				if ctx.Err() == nil && (!r.Again || l.Outdated() || len(found) >= len(l.Items)) {
 					l.takeProvisional(found)
 				}
 				return nil
 			}))
 		})
 		took := time.Since(began)
-		return part.Then(func() part.Effects { return l.takeList(id, list, took, err) })
+		return part.Then(func() part.Effects { return l.takeList(ctx, list, took, err) })
 	}
 }
 
-// takeList shows a complete list or its error, and moves to an unread entry if seek is set.
-func (l *List) takeList(id int, list *SortedList, took time.Duration, err error) part.Effects {
-	awaited := l.Job.Awaits(id)
+// takeList shows a complete list or its error, unless ctx has ended, and moves to an unread entry if seek is set.
+func (l *List) takeList(ctx context.Context, list *SortedList, took time.Duration, err error) part.Effects {
+	dropped := ctx.Err() != nil
 	l.Job.End()
-	if !awaited {
+	if dropped {
 		return nil
 	}
 	l.Took = took

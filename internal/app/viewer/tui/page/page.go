@@ -110,7 +110,7 @@ func (p *Page) Begin() tea.Cmd {
 	// Cancel the read of another entry: a slow one must not delay this one.
 	p.job.End()
 	p.width, p.job.Next = width, &width
-	ctx, _, id := p.job.Begin(p.Ctx)
+	ctx, _ := p.job.Begin(p.Ctx)
 	d, ref, feedText := p.Disk, p.Ref, p.FeedText
 	return func() tea.Msg {
 		entry, err := d.Page(ctx, ref, width, feedText)
@@ -122,7 +122,7 @@ func (p *Page) Begin() tea.Cmd {
 			lines = append(append(lines, ""), cells.BreakLines(entry.Text, width)...)
 		}
 		return part.Then(func() part.Effects {
-			if !p.job.Awaits(id) {
+			if ctx.Err() != nil {
 				return nil
 			}
 			p.job.End()

@@ -77,10 +77,11 @@ func (r *ScanRequest) Part(old *Snapshot, changes map[string]bool) catalog.Part 
 // Begin returns the command that makes a new snapshot, nil if no scan is requested or one
 // is running. listTook is how long it took to make the last list.
 func (t *Tree) Begin(listTook time.Duration) tea.Cmd {
-	ctx, r, id := t.Scans.Begin(t.Ctx)
+	ctx, r := t.Scans.Begin(t.Ctx)
 	if r == nil {
 		return nil
 	}
+	id := t.Scans.ID
 	t.Marks.ScanBegins(id)
 	d, old := t.Disk, t.Snapshot
 	read := r.Part(old, t.Marks.Feeds())
