@@ -67,9 +67,7 @@ func (t *outputBuffer) err(err error) error {
 func (l *disk) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref,
 	error) {
 	t := &outputBuffer{}
-	s := entrystore.New(l.dir, l.clock(), t.streams())
-	s.Index = l.index()
-	m := undo.Moving(s, "tui")
+	m := undo.Moving(l.storeFor(t), "tui")
 	var moved []lektordir.Ref
 	for i, ref := range refs {
 		if ctx.Err() != nil {

@@ -118,5 +118,5 @@ func (l *disk) Download(ctx context.Context, ref lektordir.Ref, url, dir string,
 	if err != nil {
 		return "", err
 	}
-	return save.Enclosure(ctx, l.store(), l.downloader(), dir, ref, url, progress)
+	return save.Enclosure(ctx, l.store(), l.downloads, dir, ref, url, progress)
 }
