@@ -195,6 +195,8 @@ func (l *disk) Command(_ context.Context, ref lektordir.Ref, of page.Program,
 	case page.FilePlayer:
 		argv, err = external.Player.Find()
 		argv = append(argv, words...)
+	case page.Clipboard:
+		argv, err = external.Clipboard.Find()
 	case page.Bookmarker:
 		if a, err = external.Bookmarker(); err == nil {
 			_, err = viewer.PageOf(r)

@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/lektordir/lektor/internal/app/viewer"
-	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/save"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -33,21 +30,6 @@ func (l *disk) Content(_ context.Context, ref lektordir.Ref, form string) ([]byt
 		return []byte(termsafe.Line(r.Title())), nil
 	}
 	return []byte(viewer.Text(s, r, viewer.DefaultText)), nil
-}
-
-func (l *disk) Clip(_ context.Context, text string) error {
-	argv, err := external.Clipboard.Find()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(argv[0], argv[1:]...)
-	// Its output is not read: xclip and wl-copy leave a process behind that keeps it open.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Stdin = strings.NewReader(text)
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w", argv[0], err)
-	}
-	return nil
 }
 
 // maxSavedName is the maximum length of the name that the reader offers, in bytes. It leaves room

@@ -76,9 +76,8 @@ func (m *model) connect(d Disk) {
 		State: list.State{Spec: list.Spec{Order: tree.ByDate}, ReadHere: map[part.Key]bool{}},
 		Pane:  func() (int, bool) { return b.LinesOf(keys.ListPane), b.Focus != keys.FeedsPane }}
 	b.page = page.Page{Env: m.Env, Disk: d,
-		Programs: &page.Programs{Env: m.Env, Disk: d, Commands: d, Getenv: o.Getenv, Forbidden: o.NoCommands,
-			Plain: o.Plain},
-		Size: func() (int, int) { return b.TextWidth(), b.LinesOf(keys.PagePane) }}
+		Programs: &page.Programs{Env: m.Env, Disk: d, Getenv: o.Getenv, Forbidden: o.NoCommands, Plain: o.Plain},
+		Size:     func() (int, int) { return b.TextWidth(), b.LinesOf(keys.PagePane) }}
 	m.pictures = page.Pictures{Env: m.Env, Disk: d, Pixels: func() (int, int) {
 		width, height := m.terminal.Cell()
 		return b.Width * width, (b.Height - 1) * height

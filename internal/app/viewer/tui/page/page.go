@@ -41,6 +41,9 @@ type Disk interface {
 	// SaveEntry saves an entry as a file: .txt is text, .html HTML, .eml a mail message. If the file
 	// exists and replace is false, the error is [fs.ErrExist].
 	SaveEntry(ctx context.Context, ref lektordir.Ref, path string, replace bool) error
+	// Command returns the arguments of a program of the user for an entry, and environment variables that describe
+	// the entry. Templates in the words of OwnCommand are filled in.
+	Command(ctx context.Context, ref lektordir.Ref, of Program, words []string) (argv, env []string, err error)
 }
 
 // Page is the pane of the open entry.
