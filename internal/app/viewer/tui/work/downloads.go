@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
+	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -62,14 +62,6 @@ func (ds *Downloads) Incomplete() (n int) {
 	return n
 }
 
-func hostOf(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return ""
-	}
-	return strings.ToLower(u.Host)
-}
-
 // Add adds enclosures of an entry with a title to the downloads. If there is no directory to save below, it asks for
 // it.
 func (ds *Downloads) Add(d part.Download, title string) part.Effects {
@@ -98,15 +90,16 @@ func (ds *Downloads) Add(d part.Download, title string) part.Effects {
 
 // begin begins the downloads that may begin now.
 func (ds *Downloads) begin() (e part.Effects) {
-	busy := map[string]bool{}
+	var running []*Download
 	for _, d := range ds.List {
 		if d.State == Runs {
-			busy[hostOf(d.URL)] = true
+			running = append(running, d)
 		}
 	}
 	for _, d := range ds.List {
-		if host := hostOf(d.URL); d.State == Waits && !busy[host] && len(busy) < maxDownloads {
-			busy[host] = true
+		if d.State == Waits && len(running) < maxDownloads &&
+			!slices.ContainsFunc(running, func(o *Download) bool { return feedurl.SameOrigin(o.URL, d.URL) }) {
+			running = append(running, d)
 			e = append(e, ds.start(d)...)
 		}
 	}
