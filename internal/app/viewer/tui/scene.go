@@ -25,7 +25,7 @@ func (m *model) View() tea.View {
 		return v
 	}
 	s := m.scene()
-	v.SetContent(s.Paint(m.o.Look, m.o.Name))
+	v.SetContent(s.Paint())
 	if s.Prompt != nil {
 		_, x := s.Prompt.Shown(s.Width)
 		v.Cursor = tea.NewCursor(x, s.Height-1)
@@ -44,8 +44,8 @@ func (m *model) speak(msg tea.Msg) tea.Cmd {
 // scene returns what is shown.
 func (m *model) scene() *scene.Scene {
 	b := &m.browser
-	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Prompt: m.prompt.Line, Menu: m.prompt.Menu,
-		Pictures: &m.pictures, Snapshot: b.tree.Snapshot, Last: scene.Last{Status: m.status,
+	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Look: m.o.Look, Dir: m.o.Name, Prompt: m.prompt.Line,
+		Menu: m.prompt.Menu, Pictures: &m.pictures, Snapshot: b.tree.Snapshot, Last: scene.Last{Status: m.status,
 			Typed: m.typed.Count + m.typed.Keys, Help: m.o.Keys.Of("help") + " " + m.Tr("help"),
 			Progress: m.work.Tasks.Progress()}}
 	if m.prompt.Question != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
@@ -21,6 +22,8 @@ import (
 type Scene struct {
 	*texts.Printer
 	Layout
+	Look     *cells.Look
+	Dir      string // path of the lektor-dir
 	Feeds    tree.Scene
 	List     list.Scene
 	Page     PageScene
