@@ -64,7 +64,9 @@ func (m *model) connect(d Disk) {
 	o, b := m.o, &m.browser
 	m.work = work.New(&work.Env{Env: m.Env, Disk: d, Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name,
 		Folders: m.line.folderLines,
-		Play:    func(ref lektordir.Ref, path string) part.Effects { return b.page.Programs.Play(ref, path, true) }})
+		Play: func(ref lektordir.Ref, path string) part.Effects {
+			return b.page.Programs.Play(ref, page.FilePlayer, path)
+		}})
 	b.Env, b.marks, b.advance = m.Env, &m.work.Queue, o.Advance
 	b.Layout = scene.Layout{Screen: o.Screen, TextMost: o.Width, Single: o.Plain, Reading: b.page.Open}
 	b.tree = tree.Tree{Env: m.Env, Disk: d, Marks: b.marks, Settings: tree.Settings{Values: o.Screen, Seed: o.Random(),

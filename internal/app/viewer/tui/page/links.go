@@ -118,7 +118,7 @@ func (p *Page) enclosure(g part.Given, do func(url string) part.Effects) part.Ef
 
 // Play plays an enclosure: the first, or the one of the count.
 func (p *Page) Play(g part.Given) part.Effects {
-	play := func(url string) part.Effects { return p.Programs.Play(p.Ref, url, false) }
+	play := func(url string) part.Effects { return p.Programs.Play(p.Ref, URLPlayer, url) }
 	if len(p.Entry.Enclosures) == 0 && feedurl.IsVideo(p.Entry.URL) {
 		return play(p.Entry.URL)
 	}

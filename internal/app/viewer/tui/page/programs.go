@@ -90,13 +90,9 @@ func (p *Programs) BrowseAll(refs []lektordir.Ref) part.Effects {
 		Yes: func() part.Effects { return part.Effects{part.Task{Name: p.Tr("opening"), Do: open}} }}}
 }
 
-// Play plays an enclosure by its URL, or a file. The player gets the terminal, because audio players show their
-// position there.
-func (p *Programs) Play(ref lektordir.Ref, what string, file bool) part.Effects {
-	of := URLPlayer
-	if file {
-		of = FilePlayer
-	}
+// Play plays an enclosure by its URL, or a file; of is URLPlayer or FilePlayer. The player gets the terminal, because
+// audio players show their position there.
+func (p *Programs) Play(ref lektordir.Ref, of Program, what string) part.Effects {
 	g := part.Given{Ref: ref, Call: keys.Call{Words: []string{what}}}
 	return p.command(of, g, func(argv, env []string) part.Effects {
 		return part.Effects{part.Exec{Cmd: terminal.Command(env, argv), Name: argv[0]}}
