@@ -35,7 +35,6 @@ type model struct {
 	line       commandLine
 	typed      keys.Sequence
 	status     part.Say // the message in the last line
-	failure    part.Say // that of the last scan, empty if it succeeded
 	terminal   *terminal.Terminal
 	program    *tea.Program // nil in tests
 	clock      *drawClock
@@ -211,25 +210,8 @@ func (m *model) carryOut(e any) tea.Cmd {
 		return m.apply(b.nextUnread(e.By))
 	case tree.Shown:
 		return m.apply(b.shown(e))
-	case tree.Trouble:
-		return m.trouble(e.Err)
 	}
 	return nil
-}
-
-// trouble shows the error of a scan, once until a scan succeeds.
-func (m *model) trouble(err error) (cmd tea.Cmd) {
-	switch {
-	case err == nil:
-		if m.status == m.failure {
-			m.status = part.Say{}
-		}
-		m.failure = part.Say{}
-	case m.failure == (part.Say{}):
-		cmd = m.apply(m.Fail(err))
-		m.failure = m.status
-	}
-	return cmd
 }
 
 // framesPerSecond is how often the library draws if something changed. It is the library's

@@ -17,13 +17,8 @@ type ScanRequest struct {
 	recheck bool            // look at all feeds, also if no change of them was reported
 }
 
-// The effects of scans.
-type (
-	// Shown reports that a snapshot is in the tree. First is true if there was none before.
-	Shown struct{ First bool }
-	// Trouble is the error of the last scan, nil if it succeeded.
-	Trouble struct{ Err error }
-)
+// Shown is the effect of a scan that reports that a snapshot is in the tree. First is true if there was none before.
+type Shown struct{ First bool }
 
 // The first scan reads the feeds to which an entry was delivered last: about as many as it can in
 // firstWithin, and those of firstEntries at least. The others are read after firstRest, so that nothing
@@ -117,9 +112,14 @@ func (t *Tree) count(counts map[string]entrystore.Tally, err error) part.Effects
 	return nil
 }
 
-// take shows a snapshot. After an error, what could be read is shown, and the scan is repeated after t.retry.
+// take shows a snapshot. After an error, what could be read is shown, and the scan is repeated after t.retry. The
+// error is shown once until a scan succeeds.
 func (t *Tree) take(s *Snapshot, r *ScanRequest, took time.Duration, err error) part.Effects {
-	rest, e := RestBetween(took), part.Effects{Trouble{err}}
+	rest, e := RestBetween(took), part.Effects{}
+	if err != nil && !t.failed {
+		e = t.Fail(err)
+	}
+	t.failed = err != nil
 	if s != nil {
 		old := t.Snapshot
 		t.show(s)

@@ -46,6 +46,7 @@ type Tree struct {
 	At, Y    int           // the cursor, and the first line of the pane
 	Retry    time.Duration // before a scan that failed is repeated
 	Scans    part.Job[ScanRequest]
+	failed   bool           // the last scan failed
 	Await    func() tea.Msg // awaitChanges
 }
 
