@@ -46,7 +46,7 @@ type model struct {
 type redrawMsg struct{}
 
 func newModel(ctx context.Context, d Disk, o *Options) *model {
-	m := &model{o: o, terminal: terminal.New(o.Out, o.Plain)}
+	m := &model{o: o, terminal: terminal.New(o.In, o.Out, o.Plain)}
 	m.Env = &part.Env{Ctx: ctx, Printer: texts.New(o.Getenv), After: sendLater, KeyOf: o.Keys.Of}
 	m.connect(d)
 	if o.Plain {
