@@ -44,10 +44,10 @@ func (m *model) speak(msg tea.Msg) tea.Cmd {
 // scene returns what is shown.
 func (m *model) scene() *scene.Scene {
 	b := &m.browser
-	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Look: m.o.Look, Dir: m.o.Name, Prompt: m.prompt.Line,
-		Menu: m.prompt.Menu, Pictures: &m.pictures, Snapshot: b.tree.Snapshot, Last: scene.Last{Status: m.status,
-			Typed: m.typed.Count + m.typed.Keys, Help: m.o.Keys.Of("help") + " " + m.Tr("help"),
-			Progress: m.work.Tasks.Progress()}}
+	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Look: m.o.Look, Dir: m.o.Name, Feeds: &b.tree,
+		Prompt: m.prompt.Line, Menu: m.prompt.Menu, Pictures: &m.pictures,
+		Last: scene.Last{Status: m.status, Typed: m.typed.Count + m.typed.Keys,
+			Help: m.o.Keys.Of("help") + " " + m.Tr("help"), Progress: m.work.Tasks.Progress()}}
 	if m.prompt.Question != nil {
 		s.Last.Question = m.prompt.QuestionLine()
 	}
@@ -60,9 +60,9 @@ func (m *model) scene() *scene.Scene {
 			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.Lines())
 		}
 	}
-	s.Feeds = b.tree.Scene(b.LinesOf(keys.FeedsPane))
+	s.Feeds.Y = cells.Window(s.Feeds.Y, s.Feeds.At, len(s.Feeds.Nodes), b.LinesOf(keys.FeedsPane))
 	s.List = b.list.Scene(b.LinesOf(keys.ListPane), m.o.Date)
-	if s.List.Total == 0 && s.Snapshot != nil && len(s.Snapshot.Feeds) == 0 && b.list.Spec.Query == "" &&
+	if s.List.Total == 0 && b.tree.Snapshot != nil && len(b.tree.Snapshot.Feeds) == 0 && b.list.Spec.Query == "" &&
 		m.o.NoFetcher == nil {
 		s.List.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}
@@ -78,7 +78,7 @@ func (m *model) place(s *scene.Scene) string {
 	switch {
 	case s.Menu != nil:
 		return m.Tr(s.Menu.Hint)
-	case s.Snapshot == nil:
+	case b.tree.Snapshot == nil:
 		return m.Trf("reading %s", m.o.Name)
 	case s.Focus == keys.PagePane && b.page.Entry != nil:
 		place := b.page.Place(m.pictures.Can())

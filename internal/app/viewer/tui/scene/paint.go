@@ -66,7 +66,7 @@ func (s *Scene) column(at PaneAt) (title string, body []string) {
 	height := at.Height
 	switch at.Kind {
 	case keys.FeedsPane:
-		title, body = s.feedLines(at.Width)
+		title, body = s.feedLines(at.Width, height)
 	case keys.ListPane:
 		title, body = s.entryLines(at.Width, height)
 	default:
@@ -79,16 +79,16 @@ func (s *Scene) column(at PaneAt) (title string, body []string) {
 }
 
 // feedLines returns the title and the lines of the first pane.
-func (s *Scene) feedLines(width int) (title string, body []string) {
-	f := &s.Feeds
+func (s *Scene) feedLines(width, height int) (title string, body []string) {
+	f := s.Feeds
 	title = " " + s.Tr("feeds")
-	if s.Snapshot == nil {
+	if s.Feeds.Snapshot == nil {
 		return title, []string{cells.Fit(" "+s.Tr("reading…"), width)}
 	}
-	for i, n := range f.Nodes {
-		body = append(body, s.node(n, f.Top+i == f.At, width))
+	for i := f.Y; i < min(len(f.Nodes), f.Y+height); i++ {
+		body = append(body, s.node(f.Nodes[i], i == f.At, width))
 	}
-	if n := s.Snapshot.All.Unread; n > 0 {
+	if n := s.Feeds.Snapshot.All.Unread; n > 0 {
 		title += "  " + s.Trf("%d unread", n)
 	}
 	return title, body
@@ -125,7 +125,7 @@ func (s *Scene) entryLines(width, height int) (title string, body []string) {
 	switch {
 	case l.Err != "":
 		return title, s.message(l.Err, cells.PlainStyle, width, height)
-	case l.Total == 0 && s.Snapshot != nil && l.Complete:
+	case l.Total == 0 && s.Feeds.Snapshot != nil && l.Complete:
 		return title, []string{cells.Fit(" "+l.Empty, width)}
 	}
 	for i, e := range l.Entries {

@@ -24,13 +24,12 @@ type Scene struct {
 	Layout
 	Look     *cells.Look
 	Dir      string // path of the lektor-dir
-	Feeds    tree.Scene
+	Feeds    *tree.Tree
 	List     list.Scene
 	Page     PageScene
 	Prompt   *prompt.Line // nil if the user types none
 	Menu     *part.Lines  // nil if none is open
 	Pictures *page.Pictures
-	Snapshot *tree.Snapshot // of which arrivals are told; nil before
 	Last     Last
 }
 
@@ -85,12 +84,12 @@ func (s *Scene) title() string {
 
 // NodeLine returns the line of the cursor in the feeds.
 func (s *Scene) NodeLine() (at cursorAt, known bool) {
-	f := &s.Feeds
-	if f.At >= f.Total {
+	f := s.Feeds
+	if f.At >= len(f.Nodes) {
 		return at, false
 	}
-	n := f.Nodes[f.At-f.Top]
-	at = cursorAt{number: s.Trf("%d of %d", f.At+1, f.Total)}
+	n := f.Nodes[f.At]
+	at = cursorAt{number: s.Trf("%d of %d", f.At+1, len(f.Nodes))}
 	at.line = cmp.Or(map[string]string{"+": s.Trf("closed folder %s", n.Title),
 		"-": s.Trf("folder %s", n.Title), "?": s.Trf("saved search %s", n.Title),
 		"=": s.Trf("paused feed %s", n.Title)}[n.Sign()], n.Title)
@@ -114,7 +113,7 @@ func (s *Scene) EntryLine(same bool) (at cursorAt, known bool) {
 		return cursorAt{line: l.Empty}, l.Complete
 	}
 	e := l.Entries[l.At-l.Top]
-	if e.Title == "" || !l.Complete && !same && (s.Snapshot == nil || !s.Snapshot.Partial) {
+	if e.Title == "" || !l.Complete && !same && (s.Feeds.Snapshot == nil || !s.Feeds.Snapshot.Partial) {
 		return at, false
 	}
 	if at.number = fmt.Sprint(l.At + 1); l.Count > 0 {

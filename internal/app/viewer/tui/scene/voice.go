@@ -78,7 +78,7 @@ func (v *Voice) Speak(s *Scene, msg tea.Msg, after func(time.Duration, tea.Msg) 
 		v.pressed = true
 		v.said.status, v.said.keys = "", ""
 	}
-	v.news.count(s.Snapshot)
+	v.news.count(s.Feeds.Snapshot)
 	if !v.said.began {
 		v.said.began = true
 		v.line(s.Last.Help)
@@ -212,7 +212,7 @@ func (v *Voice) where(scene *Scene) bool {
 	known := false
 	var at cursorAt
 	switch {
-	case scene.Snapshot == nil:
+	case scene.Feeds.Snapshot == nil:
 		return false
 	case pane == keys.FeedsPane:
 		at, known = scene.NodeLine()
