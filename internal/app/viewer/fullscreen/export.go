@@ -84,12 +84,9 @@ func absolute(path string) (string, error) {
 // page runs lektor-pages, which alone makes HTML harmless, and writes its output to w.
 func (l *disk) page(ctx context.Context, w io.Writer, args ...string) error {
 	t := &outputBuffer{}
-	err := cmdline.RunBeside(ctx, "lektor-pages", args, nil, t.streams())
+	err := cmdline.RunBeside(ctx, "lektor-pages", args, nil, cmdline.NewStreams("lektor-view", nil, w, &t.messages))
 	if messages := t.err(nil); messages != nil {
 		err = messages
-	}
-	if err == nil {
-		_, err = w.Write(t.out.Bytes())
 	}
 	return err
 }
