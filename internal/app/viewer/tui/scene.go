@@ -62,7 +62,7 @@ func (m *model) scene() *scene.Scene {
 	}
 	s.Feeds.Y = cells.Window(s.Feeds.Y, s.Feeds.At, len(s.Feeds.Nodes), b.LinesOf(keys.FeedsPane))
 	s.List = b.list.Scene(b.LinesOf(keys.ListPane), m.o.Date)
-	if s.List.Total == 0 && b.tree.Snapshot != nil && len(b.tree.Snapshot.Feeds) == 0 && b.list.Spec.Query == "" &&
+	if len(b.list.Items) == 0 && b.tree.Snapshot != nil && len(b.tree.Snapshot.Feeds) == 0 && b.list.Spec.Query == "" &&
 		m.o.NoFetcher == nil {
 		s.List.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}

@@ -123,13 +123,13 @@ func (s *Scene) entryLines(width, height int) (title string, body []string) {
 	l := &s.List
 	title = s.listTitle()
 	switch {
-	case l.Err != "":
-		return title, s.message(l.Err, cells.PlainStyle, width, height)
-	case l.Total == 0 && s.Feeds.Snapshot != nil && l.Complete:
+	case l.Err != nil:
+		return title, s.message(l.Err.Error(), cells.PlainStyle, width, height)
+	case len(l.Items) == 0 && s.Feeds.Snapshot != nil && l.Complete:
 		return title, []string{cells.Fit(" "+l.Empty, width)}
 	}
 	for i, e := range l.Entries {
-		body = append(body, s.entry(e, l.Top+i == l.At, width))
+		body = append(body, s.entry(e, l.Y+i == l.At, width))
 	}
 	return title, body
 }
@@ -141,7 +141,7 @@ func (s *Scene) listTitle() string {
 	if l.Spec.Query != "" {
 		title += " /" + cells.Plain(l.Spec.Query)
 	}
-	if l.Total > 0 {
+	if len(l.Items) > 0 {
 		title += fmt.Sprintf("  %d/", l.At+1)
 		if l.Count > 0 {
 			title += fmt.Sprint(l.Count)

@@ -107,12 +107,12 @@ func (s *Scene) NodeLine() (at cursorAt, known bool) {
 // shown while it is read again; of another one, nothing is known before it is complete.
 func (s *Scene) EntryLine(same bool) (at cursorAt, known bool) {
 	l := &s.List
-	if l.Err != "" {
-		return cursorAt{line: l.Err}, true
-	} else if l.Total == 0 {
+	if l.Err != nil {
+		return cursorAt{line: l.Err.Error()}, true
+	} else if len(l.Items) == 0 {
 		return cursorAt{line: l.Empty}, l.Complete
 	}
-	e := l.Entries[l.At-l.Top]
+	e := l.Entries[l.At-l.Y]
 	if e.Title == "" || !l.Complete && !same && (s.Feeds.Snapshot == nil || !s.Feeds.Snapshot.Partial) {
 		return at, false
 	}
