@@ -44,12 +44,12 @@ func (m *model) speak(msg tea.Msg) tea.Cmd {
 // scene returns what is shown.
 func (m *model) scene() *scene.Scene {
 	b := &m.browser
-	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Look: m.o.Look, Dir: m.o.Name, Feeds: &b.tree,
+	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Look: m.o.Look, Dir: m.o.Name, Feeds: &b.tree, Page: &b.page,
 		Prompt: m.prompt.Line, Menu: m.prompt.Menu, Pictures: &m.pictures,
 		Last: scene.Last{Status: m.status, Typed: m.typed.Count + m.typed.Keys,
 			Help: m.o.Keys.Of("help") + " " + m.Tr("help"), Progress: m.work.Tasks.Progress()}}
-	if m.prompt.Question != nil {
-		s.Last.Question = m.prompt.QuestionLine()
+	if q := m.prompt.Question; q != nil {
+		s.Last.Question = m.Tr(q.Text) + " (y/n) "
 	}
 	if n := s.Menu; n != nil {
 		if n.Live != nil {
@@ -66,8 +66,8 @@ func (m *model) scene() *scene.Scene {
 		m.o.NoFetcher == nil {
 		s.List.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}
-	s.Page = scene.PageScene{Page: &b.page, Flags: scene.FlagLetters(b.marks.Now(b.page.Ref)),
-		Title: cmp.Or(b.list.Titles[b.page.Key], "…")}
+	s.PageTitle = strings.TrimLeft(scene.FlagLetters(b.marks.Now(b.page.Ref))+" ", " ") +
+		cmp.Or(b.list.Titles[b.page.Key], "…")
 	s.Last.Place = m.place(s)
 	return s
 }

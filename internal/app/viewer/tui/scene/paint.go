@@ -191,8 +191,7 @@ const dateWidth = len("Mon 10:05")
 
 // pageLines returns the title and the lines of the open entry.
 func (s *Scene) pageLines(width, height int) (string, []string) {
-	r := &s.Page
-	title := " " + strings.TrimLeft(r.Flags+" ", " ") + r.Title
+	r, title := s.Page, " "+s.PageTitle
 	switch {
 	case r.Err != nil:
 		return title, s.message(r.Err.Error(), cells.BadText, width, height)

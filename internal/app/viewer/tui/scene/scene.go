@@ -22,15 +22,17 @@ import (
 type Scene struct {
 	*texts.Printer
 	Layout
-	Look     *cells.Look
-	Dir      string // path of the lektor-dir
-	Feeds    *tree.Tree
-	List     list.Scene
-	Page     PageScene
-	Prompt   *prompt.Line // nil if the user types none
-	Menu     *part.Lines  // nil if none is open
-	Pictures *page.Pictures
-	Last     Last
+	Look  *cells.Look
+	Dir   string // path of the lektor-dir
+	Feeds *tree.Tree
+	List  list.Scene
+	Page  *page.Page
+	// PageTitle has the flags of the open entry and its title.
+	PageTitle string
+	Prompt    *prompt.Line // nil if the user types none
+	Menu      *part.Lines  // nil if none is open
+	Pictures  *page.Pictures
+	Last      Last
 }
 
 // Last is what the last line may show.
@@ -41,12 +43,6 @@ type Last struct {
 	Progress string // of work in the background
 	Place    string // where the user is
 	Help     string // the key of help
-}
-
-// PageScene is the third pane.
-type PageScene struct {
-	*page.Page
-	Flags, Title string
 }
 
 // FlagLetters returns N for an unread entry, and its flags but S.
