@@ -81,7 +81,8 @@ func (l *List) Choose(of tree.ID) part.Effects {
 func (l *List) Request(r part.List) {
 	switch l.Complete = false; {
 	case !r.Again:
-		l.Job.Replace(r)
+		l.Job.Abandon()
+		l.Job.Next = &r
 	// A list that is being made is not cancelled, because no list would be complete while entries keep arriving.
 	case l.Job.Next == nil:
 		l.Job.Next = &r

@@ -65,7 +65,7 @@ type Page struct {
 	width   int       // columns for which the text was requested; 0 to read it again
 	pending keys.Call // action to do when the entry is read
 	find    finder
-	job     part.Job[int]
+	Job     part.Job[int]
 }
 
 // Open reports whether an entry is open.
@@ -79,14 +79,11 @@ func (p *Page) Show(ref lektordir.Ref) {
 
 // Close closes the entry.
 func (p *Page) Close() {
-	*p = Page{Env: p.Env, Disk: p.Disk, Programs: p.Programs, Size: p.Size, job: p.job}
+	*p = Page{Env: p.Env, Disk: p.Disk, Programs: p.Programs, Size: p.Size, Job: p.Job}
 }
 
 // Await lets an action wait until the entry is read.
 func (p *Page) Await(c keys.Call) { p.pending = c }
-
-// Reading reports whether the entry is being read.
-func (p *Page) Reading() bool { return p.job.Runs() }
 
 // Reread lets the entry be read again.
 func (p *Page) Reread() { p.width = 0 }
@@ -111,9 +108,9 @@ func (p *Page) Begin() tea.Cmd {
 		return nil
 	}
 	// Cancel the read of another entry: a slow one must not delay this one.
-	p.job.End()
-	p.width, p.job.Next = width, &width
-	ctx, _ := p.job.Begin(p.Ctx)
+	p.Job.End()
+	p.width, p.Job.Next = width, &width
+	ctx, _ := p.Job.Begin(p.Ctx)
 	d, ref, feedText := p.Disk, p.Ref, p.FeedText
 	return func() tea.Msg {
 		entry, err := d.Page(ctx, ref, width, feedText)
@@ -128,7 +125,7 @@ func (p *Page) Begin() tea.Cmd {
 			if ctx.Err() != nil {
 				return nil
 			}
-			p.job.End()
+			p.Job.End()
 			return p.take(entry, lines, err)
 		})
 	}

@@ -4,21 +4,15 @@ import "context"
 
 // Job is background work of which one request runs at a time. R is the type of a request.
 type Job[R any] struct {
-	ID     int // number of the latest request that began
-	Next   *R  // request that begins when none runs
-	runs   bool
+	ID     int  // number of the latest request that began
+	Next   *R   // request that begins when none runs
+	Runs   bool // a request runs, also if its result is dropped
 	cancel context.CancelFunc
-}
-
-// Replace cancels the running request and requests r.
-func (j *Job[R]) Replace(r R) {
-	j.Abandon()
-	j.Next = &r
 }
 
 // Abandon cancels the running request, so that its result is dropped.
 func (j *Job[R]) Abandon() {
-	if j.runs {
+	if j.Runs {
 		j.cancel()
 	}
 }
@@ -26,10 +20,10 @@ func (j *Job[R]) Abandon() {
 // Begin starts the next request and returns it, nil if one is running or there is none. The
 // result is awaited until inner ends.
 func (j *Job[R]) Begin(ctx context.Context) (inner context.Context, r *R) {
-	if j.runs || j.Next == nil {
+	if j.Runs || j.Next == nil {
 		return nil, nil
 	}
-	r, j.Next, j.runs = j.Next, nil, true
+	r, j.Next, j.Runs = j.Next, nil, true
 	j.ID++
 	inner, j.cancel = context.WithCancel(ctx)
 	return inner, r
@@ -40,8 +34,5 @@ func (j *Job[R]) End() {
 	if j.cancel != nil {
 		j.cancel()
 	}
-	j.runs = false
+	j.Runs = false
 }
-
-// Runs reports whether a request runs, also if its result is dropped.
-func (j *Job[R]) Runs() bool { return j.runs }
