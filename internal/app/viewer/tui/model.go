@@ -84,7 +84,7 @@ func (m *model) connect(d Disk) {
 		return b.Width * width, (b.Height - 1) * height
 	}}
 	m.prompt = prompt.Prompt{Env: m.Env, Size: func() (int, int) { return b.Width, b.Lines() }}
-	m.appearance = appearance{Env: m.Env, o: o, layout: &b.Layout, queue: b.marks, read: d.Look}
+	m.appearance = appearance{Env: m.Env, o: o, browser: b, read: d.Look}
 	m.appearance.use(o.Look)
 	m.line = commandLine{Env: m.Env, o: o, browser: b, prompt: &m.prompt, with: m.with}
 	b.tree.Rescan(nil)
