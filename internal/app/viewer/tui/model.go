@@ -224,7 +224,9 @@ const frame = time.Second / framesPerSecond
 // key handles a pressed key.
 func (m *model) key(k tea.KeyPressMsg) part.Effects {
 	name := keys.KeyName(k.String())
-	p, action := &m.prompt, m.o.Keys.Action(name)
+	p := &m.prompt
+	b, bound := m.o.Keys.Get(name)
+	begins := func(action string) bool { return bound && b[0].Action == action }
 	if name == "<esc>" {
 		defer p.Listen() // it says that the keys after it are for what is below
 	}
@@ -233,7 +235,7 @@ func (m *model) key(k tea.KeyPressMsg) part.Effects {
 		return part.Effects{part.Run(tea.Quit)} // always: users try ^C in a program that they do not know
 	case p.Line != nil:
 		return p.Type(name, k.Text)
-	case action == "command" && (p.Open() || m.pictures.On || p.IsQuiet()):
+	case begins("command") && (p.Open() || m.pictures.On || p.IsQuiet()):
 		p.Clear()
 		m.typed, m.status = keys.Sequence{}, part.Say{}
 		return append(m.pictures.Drop(), m.line.ask(part.Given{})...)
@@ -241,7 +243,7 @@ func (m *model) key(k tea.KeyPressMsg) part.Effects {
 		return p.Quiet()
 	}
 	m.status = part.Say{}
-	if m.pictures.On && name != "<C-z>" && action != "picture" {
+	if m.pictures.On && name != "<C-z>" && !begins("picture") {
 		return append(m.pictures.Drop(), p.Quiet()...)
 	}
 	if p.Question != nil {

@@ -244,14 +244,6 @@ func (k *Keys) Get(keys string) (b Binding, ok bool) {
 	return b, b != nil && b[0].Action != "none"
 }
 
-// Action returns the first action of a key, "" if it has none.
-func (k *Keys) Action(name string) string {
-	if b, ok := k.Get(name); ok {
-		return b[0].Action
-	}
-	return ""
-}
-
 // Of returns the keys of an action in the present pane for a message, or the action's name if it
 // has no keys there.
 func (k *Keys) Of(action string) string {
