@@ -44,8 +44,8 @@ func (m *model) speak(msg tea.Msg) tea.Cmd {
 // scene returns what is shown.
 func (m *model) scene() *scene.Scene {
 	b := &m.browser
-	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Look: m.o.Look, Dir: m.o.Name, Feeds: &b.tree, Page: &b.page,
-		Prompt: m.prompt.Line, Menu: m.prompt.Menu, Pictures: &m.pictures,
+	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Look: m.o.Look, Dir: m.o.Name, Feeds: &b.tree,
+		Page: &b.page, Prompt: m.prompt.Line, Menu: m.prompt.Menu, Pictures: &m.pictures,
 		Last: scene.Last{Status: m.status, Typed: m.typed.Count + m.typed.Keys,
 			Help: m.o.Keys.Of("help") + " " + m.Tr("help"), Progress: m.work.Tasks.Progress()}}
 	if q := m.prompt.Question; q != nil {
@@ -81,8 +81,7 @@ func (m *model) place(s *scene.Scene) string {
 	case b.tree.Snapshot == nil:
 		return m.Trf("reading %s", m.o.Name)
 	case s.Focus == keys.PagePane && b.page.Entry != nil:
-		place := b.page.Place(m.pictures.Can())
-		return scene.Listed(s.Last.Progress, place)
+		return scene.Listed(s.Last.Progress, b.page.Place(m.pictures.Can()))
 	case s.Last.Progress != "":
 		return s.Last.Progress
 	case s.List.Spec.All:

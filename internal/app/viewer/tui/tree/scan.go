@@ -106,10 +106,7 @@ func (t *Tree) count(counts map[string]entrystore.Tally, err error) part.Effects
 		t.Snapshot.count(counts)
 		t.show(t.Snapshot)
 	}
-	if err != nil {
-		return t.Fail(err)
-	}
-	return nil
+	return t.Result("", err)
 }
 
 // take shows a snapshot. After an error, what could be read is shown, and the scan is repeated after t.retry. The
