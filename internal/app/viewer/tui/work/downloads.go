@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
-	"github.com/lektordir/lektor/internal/text/feedurl"
 	"github.com/lektordir/lektor/internal/text/humanize"
 	"github.com/lektordir/lektor/lektordir"
 )
@@ -62,6 +62,14 @@ func (ds *Downloads) Incomplete() (n int) {
 	return n
 }
 
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Host)
+}
+
 // Add adds enclosures of an entry with a title to the downloads. If there is no directory to save below, it asks for
 // it.
 func (ds *Downloads) Add(d part.Download, title string) part.Effects {
@@ -90,16 +98,15 @@ func (ds *Downloads) Add(d part.Download, title string) part.Effects {
 
 // begin begins the downloads that may begin now.
 func (ds *Downloads) begin() (e part.Effects) {
-	var running []*Download
+	busy := map[string]bool{}
 	for _, d := range ds.List {
 		if d.State == Runs {
-			running = append(running, d)
+			busy[hostOf(d.URL)] = true
 		}
 	}
 	for _, d := range ds.List {
-		if d.State == Waits && len(running) < maxDownloads &&
-			!slices.ContainsFunc(running, func(o *Download) bool { return feedurl.SameOrigin(o.URL, d.URL) }) {
-			running = append(running, d)
+		if host := hostOf(d.URL); d.State == Waits && !busy[host] && len(busy) < maxDownloads {
+			busy[host] = true
 			e = append(e, ds.start(d)...)
 		}
 	}
