@@ -67,9 +67,7 @@ func (t *outputBuffer) err(err error) error {
 func (l *disk) Mark(ctx context.Context, refs []lektordir.Ref, set, unset string, done func()) ([]lektordir.Ref,
 	error) {
 	t := &outputBuffer{}
-	s := entrystore.New(l.dir, l.clock(), t.streams())
-	s.Index = l.index()
-	m := undo.Moving(s, "tui")
+	m := undo.Moving(l.storeFor(t), "tui")
 	var moved []lektordir.Ref
 	for i, ref := range refs {
 		if ctx.Err() != nil {
@@ -197,6 +195,8 @@ func (l *disk) Command(_ context.Context, ref lektordir.Ref, of page.Program,
 	case page.FilePlayer:
 		argv, err = external.Player.Find()
 		argv = append(argv, words...)
+	case page.Clipboard:
+		argv, err = external.Clipboard.Find()
 	case page.Bookmarker:
 		if a, err = external.Bookmarker(); err == nil {
 			_, err = viewer.PageOf(r)

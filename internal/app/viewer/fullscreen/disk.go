@@ -27,12 +27,13 @@ import (
 
 // disk is an access to the lektor-dir for the parts of the screen. It is safe for concurrent use.
 type disk struct {
-	o          Options
-	dir        *lektordir.Dir
-	clock      func() time.Time
-	names      *catalog.Catalog
-	broken     chan *workers.Panic  // receives panics of its goroutines
-	downloader func() *fetch.Client // makes the client of all downloads, once
+	o         Options
+	dir       *lektordir.Dir
+	clock     func() time.Time
+	names     *catalog.Catalog
+	index     *index.Index
+	broken    chan *workers.Panic // receives panics of its goroutines
+	downloads *fetch.Client
 
 	total atomic.Int64 // number of entries in the last snapshot
 	dated sync.Once    // the dates that the index had at the start are known
@@ -52,8 +53,11 @@ func newDisk(o Options, v *session.Session) *disk {
 	if v.Dir.Shared() {
 		every = farPoll
 	}
+	config := o.Fetch
+	config.Now = v.Clock
 	l := &disk{o: o, dir: v.Dir, clock: v.Clock, dates: map[catalog.ID]list.Date{},
-		broken: make(chan *workers.Panic, 1)}
+		index:  index.For(v.Dir, new(outputBuffer).streams(), o.Index),
+		broken: make(chan *workers.Panic, 1), downloads: fetch.NewClient(config)}
 	l.names = catalog.Open(v.Dir, catalog.Options{Poll: every, Also: []string{savedDir},
 		Broken: func(p *workers.Panic) {
 			select {
@@ -61,37 +65,22 @@ func newDisk(o Options, v *session.Session) *disk {
 			default: // the first one ends the reader
 			}
 		}})
-	l.downloader = sync.OnceValue(func() *fetch.Client {
-		config := o.Fetch
-		config.Now = v.Clock
-		return fetch.NewClient(config)
-	})
 	return l
 }
 
 // store returns a store for the current time. It does not report malformed entries, as that would
 // repeat each time they are read.
-func (l *disk) store() *entrystore.Store {
-	return entrystore.New(l.dir, l.clock(), new(outputBuffer).streams())
-}
+func (l *disk) store() *entrystore.Store { return l.storeFor(new(outputBuffer)) }
 
-// indexed returns a store like that of store, with the index.
-func (l *disk) indexed() *entrystore.Store {
-	s := l.store()
-	s.Index = l.index()
+// storeFor returns a store for the current time, which reports to t.
+func (l *disk) storeFor(t *outputBuffer) *entrystore.Store {
+	s := entrystore.New(l.dir, l.clock(), t.streams())
+	s.Index = l.index
 	return s
 }
 
-func (l *disk) index() *index.Index {
-	return index.For(l.dir, new(outputBuffer).streams(), l.o.Index)
-}
-
-// Counts returns the counts of the index, nil if there is no index.
 func (l *disk) Counts(ctx context.Context) (map[string]entrystore.Tally, error) {
-	if !l.index().Exists() {
-		return nil, nil
-	}
-	return l.indexed().Counted(ctx)
+	return l.store().Counted(ctx)
 }
 
 // Now returns the entries of the catalogue. With all of them it takes the dates of the index as that is, so that the
@@ -143,7 +132,7 @@ func (l *disk) Search(ctx context.Context, text string, of func(flags bool) []ca
 		return nil, err
 	}
 	entries := of(q.MentionsState())
-	records, indexed, _ := l.indexed().Indexed(ctx, entrystore.Selection{Query: q, All: true})
+	records, indexed, _ := l.store().Indexed(ctx, entrystore.Selection{Query: q, All: true})
 	found := make(map[catalog.ID]bool, len(records))
 	for _, r := range records {
 		found[catalog.IDOf(r.Ref)] = true
@@ -170,10 +159,10 @@ const fewEntries = 2000
 // also writes a header line with the other feeds that have the link of an entry. Without an index, it reads
 // the links of all entries, if they are few.
 func (l *disk) also(ctx context.Context, b *strings.Builder, r *entrystore.Record) {
-	if l.total.Load() > fewEntries && !l.index().Exists() {
+	if l.total.Load() > fewEntries && !l.index.Exists() {
 		return
 	}
-	found, _ := l.indexed().Also(ctx, &query.Query{}, r)
+	found, _ := l.store().Also(ctx, &query.Query{}, r)
 	slices.SortFunc(found, entrystore.ByDate)
 	for i, other := range found {
 		b.WriteString([]string{"Also in: ", ", "}[min(i, 1)] + termsafe.Brief(other.Feed().Title()))

@@ -75,7 +75,7 @@ func TestIndexed(t *testing.T) {
 			t.Error("dates are missing after Learn")
 		}
 		// Learn reads few missing dates without the index.
-		if err := l.index().Build(ctx, func(int, int) {}); err != nil {
+		if err := l.index.Build(ctx, func(int, int) {}); err != nil {
 			t.Fatal(err)
 		}
 		var count entrystore.Tally
@@ -105,7 +105,7 @@ func TestIndexed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, ok, err := l.indexed().Indexed(ctx, entrystore.Selection{Query: q, All: true}); !ok || err != nil {
+			if _, ok, err := l.store().Indexed(ctx, entrystore.Selection{Query: q, All: true}); !ok || err != nil {
 				t.Errorf("%s: the index does not answer: %v", text, err)
 			}
 			if find, match := search(l, text), search(f.adapter(1000), text); !slices.Equal(find, match) {
@@ -171,7 +171,7 @@ func TestLearnWithoutIndex(t *testing.T) {
 		if err := l.Learn(t.Context(), refs, func(what string, done, total int) { fmt.Fprintf(&messages, "%s %d/%d\n", what, done, total) }); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasSuffix(messages.String(), "reading dates 5/5\n") || l.index().Exists() {
+		if !strings.HasSuffix(messages.String(), "reading dates 5/5\n") || l.index.Exists() {
 			t.Errorf("%s", &messages)
 		}
 		l.mu.Lock()
@@ -199,7 +199,7 @@ func TestAlsoIn(t *testing.T) {
 		f.Add("new", "1773000009.9.h", "title=Here", "+link=http://p.example/1")
 		l := f.adapter(least)
 		if least == 1 {
-			if err := l.index().Build(t.Context(), nil); err != nil {
+			if err := l.index.Build(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 		}

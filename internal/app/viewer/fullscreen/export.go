@@ -4,13 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/lektordir/lektor/internal/app/viewer"
-	"github.com/lektordir/lektor/internal/app/viewer/external"
 	"github.com/lektordir/lektor/internal/app/viewer/save"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
 	"github.com/lektordir/lektor/internal/files/atomicfile"
@@ -33,21 +30,6 @@ func (l *disk) Content(_ context.Context, ref lektordir.Ref, form string) ([]byt
 		return []byte(termsafe.Line(r.Title())), nil
 	}
 	return []byte(viewer.Text(s, r, viewer.DefaultText)), nil
-}
-
-func (l *disk) Clip(_ context.Context, text string) error {
-	argv, err := external.Clipboard.Find()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(argv[0], argv[1:]...)
-	// Its output is not read: xclip and wl-copy leave a process behind that keeps it open.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Stdin = strings.NewReader(text)
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w", argv[0], err)
-	}
-	return nil
 }
 
 // maxSavedName is the maximum length of the name that the reader offers, in bytes. It leaves room
@@ -102,12 +84,9 @@ func absolute(path string) (string, error) {
 // page runs lektor-pages, which alone makes HTML harmless, and writes its output to w.
 func (l *disk) page(ctx context.Context, w io.Writer, args ...string) error {
 	t := &outputBuffer{}
-	err := cmdline.RunBeside(ctx, "lektor-pages", args, nil, t.streams())
+	err := cmdline.RunBeside(ctx, "lektor-pages", args, nil, cmdline.NewStreams("lektor-view", nil, w, &t.messages))
 	if messages := t.err(nil); messages != nil {
 		err = messages
-	}
-	if err == nil {
-		_, err = w.Write(t.out.Bytes())
 	}
 	return err
 }
@@ -118,5 +97,5 @@ func (l *disk) Download(ctx context.Context, ref lektordir.Ref, url, dir string,
 	if err != nil {
 		return "", err
 	}
-	return save.Enclosure(ctx, l.store(), l.downloader(), dir, ref, url, progress)
+	return save.Enclosure(ctx, l.store(), l.downloads, dir, ref, url, progress)
 }

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,8 +65,13 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	if err := readKeys(v.Dir, to); err != nil {
 		return err
 	}
+	d := newDisk(o, v)
+	defer d.names.Close()
+	if to.Look, err = d.Look(ctx, ""); err != nil {
+		return fmt.Errorf("look: %w", err)
+	}
 	// The screen shows the first error only. The others are visible after the reader has ended.
-	for _, bad := range to.Keys.Errs {
+	for _, bad := range slices.Concat(to.Keys.Errs, to.Look.Errs) {
 		s.Report.Warn("%v", bad)
 	}
 	if !s.InIsTerminal() || !s.OutIsTerminal() {
@@ -78,14 +84,6 @@ func Run(ctx context.Context, o Options, s *cmdline.Streams) error {
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(40) // the memory of a large list is worth more than the time
-	}
-	d := newDisk(o, v)
-	defer d.names.Close()
-	if to.Look, err = d.Look(ctx, ""); err != nil {
-		return fmt.Errorf("look: %w", err)
-	}
-	for _, bad := range to.Look.Errs {
-		s.Report.Warn("%v", bad)
 	}
 	if to.Screen, err = d.settings(); err != nil {
 		s.Report.Warn("%v", err)

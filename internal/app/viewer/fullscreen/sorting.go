@@ -27,10 +27,9 @@ func (l *disk) Learn(ctx context.Context, entries []catalog.Entry,
 	progress func(what string, done, total int)) error {
 	dates, missing := l.known(entries)
 	if len(missing) > min(soon, len(entries)/2) {
-		x := l.index()
-		if x.Missed(int(l.total.Load())); x.Exists() {
+		if l.index.Missed(int(l.total.Load())); l.index.Exists() {
 			// If building fails, the entries are read instead.
-			_ = x.Build(ctx, func(done, total int) { progress("indexing", done, total) })
+			_ = l.index.Build(ctx, func(done, total int) { progress("indexing", done, total) })
 		}
 		if err := l.learnIndexed(ctx); err != nil {
 			return err
@@ -43,7 +42,7 @@ func (l *disk) Learn(ctx context.Context, entries []catalog.Entry,
 
 // learnIndexed takes all dates from the index.
 func (l *disk) learnIndexed(ctx context.Context) error {
-	_, err := l.indexed().Dates(ctx, func(feed, unique string, when time.Time) {
+	_, err := l.store().Dates(ctx, func(feed, unique string, when time.Time) {
 		l.learn(catalog.IDOf(lektordir.Ref{Feed: feed, Unique: unique}), list.DateOf(when))
 	})
 	return err
@@ -117,7 +116,7 @@ func (l *disk) SortTexts(ctx context.Context, entries []catalog.Entry, by string
 		t = query.Fold(strings.TrimSpace(t))
 		return strings.Clone(t[:min(len(t), sortBytes)])
 	}
-	s := l.indexed()
+	s := l.store()
 	known := map[catalog.ID]string{}
 	if len(entries) > int(l.total.Load())/10 {
 		found, _, _ := s.Indexed(ctx, entrystore.Selection{Query: &query.Query{}, All: true,

@@ -25,7 +25,7 @@ func TestSortTexts(t *testing.T) {
 		return l.SortTexts(t.Context(), refs, by)
 	}
 	read := texts("title", refs) // there is no index yet
-	if err := l.Learn(t.Context(), refs, func(string, int, int) {}); err != nil || !l.index().Exists() {
+	if err := l.Learn(t.Context(), refs, func(string, int, int) {}); err != nil || !l.index.Exists() {
 		t.Fatal("no index", err)
 	}
 	f.Add("new", "1773900000.1.h", "title=later")

@@ -8,17 +8,15 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/scene"
-	"github.com/lektordir/lektor/internal/app/viewer/tui/work"
 )
 
 // appearance changes the look of the screen, and the layout.
 type appearance struct {
 	*part.Env
-	o      *Options
-	layout *scene.Layout
-	queue  *work.Queue
-	read   func(ctx context.Context, typed string) (*cells.Look, error)
-	typed  string // lines that the user typed to change the look
+	o       *Options
+	browser *browser
+	read    func(ctx context.Context, typed string) (*cells.Look, error)
+	typed   string // lines that the user typed to change the look
 }
 
 // themeSetting is the name of the theme in the settings of the screen.
@@ -33,23 +31,23 @@ func (a *appearance) next(g part.Given, names []string, now string, use func(nam
 	if !slices.Contains(names, name) {
 		return a.Say("there is no %s %s; there are %s", g.Action, name, strings.Join(names, ", "))
 	}
-	a.queue.Remember(g.Action, name)
+	a.browser.marks.Remember(g.Action, name)
 	return use(name)
 }
 
 // resize makes the pane with the focus larger by steps.
 func (a *appearance) resize(steps int) part.Effects {
-	size, ok := a.layout.Resize(steps)
+	size, ok := a.browser.Resize(steps)
 	if !ok {
 		return a.Say("there is no room for that")
 	}
-	a.queue.Remember(size, a.o.Screen.Get(size))
+	a.browser.marks.Remember(size, a.o.Screen.Get(size))
 	return nil
 }
 
 // nextLayout changes to the layout that the word of the action names, or to the next.
 func (a *appearance) nextLayout(g part.Given) part.Effects {
-	y := a.layout
+	y := &a.browser.Layout
 	return a.next(g, cells.Layouts, y.Arrangement(), func(name string) part.Effects {
 		y.Zoom = false
 		if kinds, _ := y.Visible(); len(kinds) == 1 && y.Width < scene.OneColumn {
@@ -102,5 +100,5 @@ func (a *appearance) reload() part.Effects {
 func (a *appearance) use(look *cells.Look) {
 	a.o.Look = look
 	look.Use(a.o.Screen.Get(themeSetting), a.o.NoColor)
-	a.layout.Usual = look.Layout
+	a.browser.Usual = look.Layout
 }

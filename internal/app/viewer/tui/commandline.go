@@ -162,7 +162,7 @@ func (l *commandLine) fill(ctx context.Context, ref lektordir.Ref, words []strin
 		for _, i := range args {
 			templates = append(templates, words[i])
 		}
-		filled, _, err := l.browser.page.Programs.Commands.Command(ctx, ref, page.OwnCommand, templates)
+		filled, _, err := l.browser.page.Programs.Disk.Command(ctx, ref, page.OwnCommand, templates)
 		if err != nil {
 			return nil, err
 		}

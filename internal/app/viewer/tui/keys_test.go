@@ -143,7 +143,11 @@ func TestKeysByPane(t *testing.T) {
 		{"entry", ",", "read", false}, {"list", ",", "", true}, {"list", "z", "", false}, {"feeds", "z", "zoom", false}, {"feeds", "Q", "quit-now", false},
 	} {
 		k.Pane = func() string { return tc.pane }
-		if got := k.Action(tc.keys); got != tc.want || k.Begins(tc.keys) != tc.begins {
+		got := ""
+		if b, ok := k.Get(tc.keys); ok {
+			got = b[0].Action
+		}
+		if got != tc.want || k.Begins(tc.keys) != tc.begins {
 			t.Errorf("in %q %s does %q, not %q; begins %v", tc.pane, tc.keys, got, tc.want, k.Begins(tc.keys))
 		}
 	}

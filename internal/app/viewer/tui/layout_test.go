@@ -124,7 +124,7 @@ func TestCursorWithoutStyle(t *testing.T) {
 	k.await("Title 02")
 	k.o.Look = cells.ParseLook("look", []byte("color cursor-away none\n"))
 	k.o.Look.Use("default", false)
-	text := k.scene().Paint(k.o.Look, k.o.Name)
+	text := k.scene().Paint()
 	if begun, ended := strings.Count(text, "\x1b["), strings.Count(text, "\x1b[m"); ended == 0 || begun != 2*ended {
 		t.Errorf("%d styles begin or end, and %d end", begun, ended)
 	}

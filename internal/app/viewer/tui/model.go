@@ -35,7 +35,6 @@ type model struct {
 	line       commandLine
 	typed      keys.Sequence
 	status     part.Say // the message in the last line
-	failure    part.Say // that of the last scan, empty if it succeeded
 	terminal   *terminal.Terminal
 	program    *tea.Program // nil in tests
 	clock      *drawClock
@@ -47,7 +46,7 @@ type model struct {
 type redrawMsg struct{}
 
 func newModel(ctx context.Context, d Disk, o *Options) *model {
-	m := &model{o: o, terminal: terminal.New(o.Out, o.Plain)}
+	m := &model{o: o, terminal: terminal.New(o.In, o.Out, o.Plain)}
 	m.Env = &part.Env{Ctx: ctx, Printer: texts.New(o.Getenv), After: sendLater, KeyOf: o.Keys.Of}
 	m.connect(d)
 	if o.Plain {
@@ -64,7 +63,9 @@ func (m *model) connect(d Disk) {
 	o, b := m.o, &m.browser
 	m.work = work.New(&work.Env{Env: m.Env, Disk: d, Screen: o.Screen, Fetcher: o.Fetcher, Dir: o.Name,
 		Folders: m.line.folderLines,
-		Play:    func(ref lektordir.Ref, path string) part.Effects { return b.page.Programs.Play(ref, path, true) }})
+		Play: func(ref lektordir.Ref, path string) part.Effects {
+			return b.page.Programs.Play(ref, page.FilePlayer, path)
+		}})
 	b.Env, b.marks, b.advance = m.Env, &m.work.Queue, o.Advance
 	b.Layout = scene.Layout{Screen: o.Screen, TextMost: o.Width, Single: o.Plain, Reading: b.page.Open}
 	b.tree = tree.Tree{Env: m.Env, Disk: d, Marks: b.marks, Settings: tree.Settings{Values: o.Screen, Seed: o.Random(),
@@ -76,15 +77,14 @@ func (m *model) connect(d Disk) {
 		State: list.State{Spec: list.Spec{Order: tree.ByDate}, ReadHere: map[part.Key]bool{}},
 		Pane:  func() (int, bool) { return b.LinesOf(keys.ListPane), b.Focus != keys.FeedsPane }}
 	b.page = page.Page{Env: m.Env, Disk: d,
-		Programs: &page.Programs{Env: m.Env, Disk: d, Commands: d, Getenv: o.Getenv, Forbidden: o.NoCommands,
-			Plain: o.Plain},
-		Size: func() (int, int) { return b.TextWidth(), b.LinesOf(keys.PagePane) }}
+		Programs: &page.Programs{Env: m.Env, Disk: d, Getenv: o.Getenv, Forbidden: o.NoCommands, Plain: o.Plain},
+		Size:     func() (int, int) { return b.TextWidth(), b.LinesOf(keys.PagePane) }}
 	m.pictures = page.Pictures{Env: m.Env, Disk: d, Pixels: func() (int, int) {
 		width, height := m.terminal.Cell()
 		return b.Width * width, (b.Height - 1) * height
 	}}
 	m.prompt = prompt.Prompt{Env: m.Env, Size: func() (int, int) { return b.Width, b.Lines() }}
-	m.appearance = appearance{Env: m.Env, o: o, layout: &b.Layout, queue: b.marks, read: d.Look}
+	m.appearance = appearance{Env: m.Env, o: o, browser: b, read: d.Look}
 	m.appearance.use(o.Look)
 	m.line = commandLine{Env: m.Env, o: o, browser: b, prompt: &m.prompt, with: m.with}
 	b.tree.Rescan(nil)
@@ -210,25 +210,8 @@ func (m *model) carryOut(e any) tea.Cmd {
 		return m.apply(b.nextUnread(e.By))
 	case tree.Shown:
 		return m.apply(b.shown(e))
-	case tree.Trouble:
-		return m.trouble(e.Err)
 	}
 	return nil
-}
-
-// trouble shows the error of a scan, once until a scan succeeds.
-func (m *model) trouble(err error) (cmd tea.Cmd) {
-	switch {
-	case err == nil:
-		if m.status == m.failure {
-			m.status = part.Say{}
-		}
-		m.failure = part.Say{}
-	case m.failure == (part.Say{}):
-		cmd = m.apply(m.Fail(err))
-		m.failure = m.status
-	}
-	return cmd
 }
 
 // framesPerSecond is how often the library draws if something changed. It is the library's
@@ -241,7 +224,9 @@ const frame = time.Second / framesPerSecond
 // key handles a pressed key.
 func (m *model) key(k tea.KeyPressMsg) part.Effects {
 	name := keys.KeyName(k.String())
-	p, action := &m.prompt, m.o.Keys.Action(name)
+	p := &m.prompt
+	b, bound := m.o.Keys.Get(name)
+	begins := func(action string) bool { return bound && b[0].Action == action }
 	if name == "<esc>" {
 		defer p.Listen() // it says that the keys after it are for what is below
 	}
@@ -250,7 +235,7 @@ func (m *model) key(k tea.KeyPressMsg) part.Effects {
 		return part.Effects{part.Run(tea.Quit)} // always: users try ^C in a program that they do not know
 	case p.Line != nil:
 		return p.Type(name, k.Text)
-	case action == "command" && (p.Open() || m.pictures.On || p.IsQuiet()):
+	case begins("command") && (p.Open() || m.pictures.On || p.IsQuiet()):
 		p.Clear()
 		m.typed, m.status = keys.Sequence{}, part.Say{}
 		return append(m.pictures.Drop(), m.line.ask(part.Given{})...)
@@ -258,7 +243,7 @@ func (m *model) key(k tea.KeyPressMsg) part.Effects {
 		return p.Quiet()
 	}
 	m.status = part.Say{}
-	if m.pictures.On && name != "<C-z>" && action != "picture" {
+	if m.pictures.On && name != "<C-z>" && !begins("picture") {
 		return append(m.pictures.Drop(), p.Quiet()...)
 	}
 	if p.Question != nil {

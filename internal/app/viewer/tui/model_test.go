@@ -44,6 +44,7 @@ type memory struct {
 	mu    sync.Mutex
 	refs  []lektordir.Ref
 	marks []string // changes that were made, in order
+	clips string   // file that gets a line for each text that is copied
 	fail  error
 	// fetcher takes the place of lektor-fetch; nil fails.
 	fetcher func(args []string, line func(string)) error
@@ -248,6 +249,8 @@ func (d *memory) Command(_ context.Context, _ lektordir.Ref, of page.Program, wo
 		return nil, nil, errors.New("would play " + words[0])
 	case page.URLPlayer, page.Browser:
 		return []string{"true"}, nil, nil
+	case page.Clipboard:
+		return []string{"sh", "-c", `echo "clip $(cat)" >>"$1"`, "sh", d.clips}, nil, nil
 	case page.Bookmarker:
 		return []string{"echo", "kept"}, nil, nil
 	}
@@ -255,12 +258,6 @@ func (d *memory) Command(_ context.Context, _ lektordir.Ref, of page.Program, wo
 }
 func (d *memory) Content(_ context.Context, _ lektordir.Ref, form string) ([]byte, error) {
 	return []byte("the " + form), nil
-}
-func (d *memory) Clip(_ context.Context, text string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.marks = append(d.marks, "clip "+text)
-	return nil
 }
 func (d *memory) SaveName(_ context.Context, _ lektordir.Ref, dir string) string {
 	return dir + "x.txt"

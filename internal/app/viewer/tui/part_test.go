@@ -48,7 +48,7 @@ func TestMarkStays(t *testing.T) {
 	k.press("m")
 	flagged := func() bool { r, _ := k.browser.list.Current(); return r.HasFlag('F') }
 	k.until("a list with the mark", func() bool {
-		return k.browser.marks.Len() > 0 && k.browser.tree.Scans.ID > scans && k.browser.list.Job.Runs()
+		return k.browser.marks.Len() > 0 && k.browser.tree.Scans.ID > scans && k.browser.list.Job.Runs
 	})
 	scans = k.browser.tree.Scans.ID
 	k.update(part.Then(k.browser.tree.Noticed))

@@ -25,7 +25,7 @@ func (m *model) View() tea.View {
 		return v
 	}
 	s := m.scene()
-	v.SetContent(s.Paint(m.o.Look, m.o.Name))
+	v.SetContent(s.Paint())
 	if s.Prompt != nil {
 		_, x := s.Prompt.Shown(s.Width)
 		v.Cursor = tea.NewCursor(x, s.Height-1)
@@ -44,12 +44,12 @@ func (m *model) speak(msg tea.Msg) tea.Cmd {
 // scene returns what is shown.
 func (m *model) scene() *scene.Scene {
 	b := &m.browser
-	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Prompt: m.prompt.Line, Menu: m.prompt.Menu,
-		Pictures: &m.pictures, Snapshot: b.tree.Snapshot, Last: scene.Last{Status: m.status,
-			Typed: m.typed.Count + m.typed.Keys, Help: m.o.Keys.Of("help") + " " + m.Tr("help"),
-			Progress: m.work.Tasks.Progress()}}
-	if m.prompt.Question != nil {
-		s.Last.Question = m.prompt.QuestionLine()
+	s := &scene.Scene{Printer: m.Printer, Layout: b.Layout, Look: m.o.Look, Dir: m.o.Name, Feeds: &b.tree,
+		Page: &b.page, Prompt: m.prompt.Line, Menu: m.prompt.Menu, Pictures: &m.pictures,
+		Last: scene.Last{Status: m.status, Typed: m.typed.Count + m.typed.Keys,
+			Help: m.o.Keys.Of("help") + " " + m.Tr("help"), Progress: m.work.Tasks.Progress()}}
+	if q := m.prompt.Question; q != nil {
+		s.Last.Question = m.Tr(q.Text) + " (y/n) "
 	}
 	if n := s.Menu; n != nil {
 		if n.Live != nil {
@@ -60,14 +60,14 @@ func (m *model) scene() *scene.Scene {
 			n.Y = cells.Window(n.Y, n.At, len(n.Text), s.Lines())
 		}
 	}
-	s.Feeds = b.tree.Scene(b.LinesOf(keys.FeedsPane))
+	s.Feeds.Y = cells.Window(s.Feeds.Y, s.Feeds.At, len(s.Feeds.Nodes), b.LinesOf(keys.FeedsPane))
 	s.List = b.list.Scene(b.LinesOf(keys.ListPane), m.o.Date)
-	if s.List.Total == 0 && s.Snapshot != nil && len(s.Snapshot.Feeds) == 0 && b.list.Spec.Query == "" &&
+	if len(b.list.Items) == 0 && b.tree.Snapshot != nil && len(b.tree.Snapshot.Feeds) == 0 && b.list.Spec.Query == "" &&
 		m.o.NoFetcher == nil {
 		s.List.Empty = m.Trf("no feeds: %s subscribes to one", m.o.Keys.Of("subscribe"))
 	}
-	s.Page = scene.PageScene{Page: &b.page, Flags: scene.FlagLetters(b.marks.Now(b.page.Ref)),
-		Title: cmp.Or(b.list.Titles[b.page.Key], "…")}
+	s.PageTitle = strings.TrimLeft(scene.FlagLetters(b.marks.Now(b.page.Ref))+" ", " ") +
+		cmp.Or(b.list.Titles[b.page.Key], "…")
 	s.Last.Place = m.place(s)
 	return s
 }
@@ -78,11 +78,10 @@ func (m *model) place(s *scene.Scene) string {
 	switch {
 	case s.Menu != nil:
 		return m.Tr(s.Menu.Hint)
-	case s.Snapshot == nil:
+	case b.tree.Snapshot == nil:
 		return m.Trf("reading %s", m.o.Name)
 	case s.Focus == keys.PagePane && b.page.Entry != nil:
-		place := b.page.Place(m.pictures.Can())
-		return scene.Listed(s.Last.Progress, place)
+		return scene.Listed(s.Last.Progress, b.page.Place(m.pictures.Can()))
 	case s.Last.Progress != "":
 		return s.Last.Progress
 	case s.List.Spec.All:

@@ -70,7 +70,6 @@ type Disk interface {
 	tree.Disk
 	list.Disk
 	page.Disk
-	page.Commands
 	work.Disk
 	// Look returns the look of the screen as the user's file has it now, with the lines that the user
 	// typed after it.

@@ -35,7 +35,7 @@ func newVoice(t *testing.T, d Disk, late bool) (*desk, *strings.Builder) {
 
 // settled reports whether no job is running or requested.
 func (k *desk) settled() bool {
-	return !k.browser.page.Reading() && !k.browser.tree.Scans.Runs() && k.browser.list.Complete && k.browser.marks.Len() == 0
+	return !k.browser.page.Job.Runs && !k.browser.tree.Scans.Runs && k.browser.list.Complete && k.browser.marks.Len() == 0
 }
 
 // says handles messages until text is said, and returns all lines that were said up to then.

@@ -98,11 +98,6 @@ func Window(y, at, n, height int) int {
 // Wrap returns an index of n lines, the last before the first.
 func Wrap(i, n int) int { return (i%n + n) % n }
 
-// CursorMark returns the first column of a line. It marks the cursor without styles, for
+// CursorMark is the first column of a line by whether the cursor is on it. It marks the cursor without styles, for
 // example for screen readers.
-func CursorMark(here bool) string {
-	if here {
-		return ">"
-	}
-	return " "
-}
+var CursorMark = map[bool]string{true: ">", false: " "}

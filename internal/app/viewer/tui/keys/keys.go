@@ -244,14 +244,6 @@ func (k *Keys) Get(keys string) (b Binding, ok bool) {
 	return b, b != nil && b[0].Action != "none"
 }
 
-// Action returns the first action of a key, "" if it has none.
-func (k *Keys) Action(name string) string {
-	if b, ok := k.Get(name); ok {
-		return b[0].Action
-	}
-	return ""
-}
-
 // Of returns the keys of an action in the present pane for a message, or the action's name if it
 // has no keys there.
 func (k *Keys) Of(action string) string {
@@ -284,22 +276,15 @@ func (k *Keys) Begins(keys string) bool {
 var Named = strings.Fields(`space enter esc tab backspace up down left right home end pageup pagedown insert delete
 	lt hash f1 f2 f3 f4 f5 f6 f7 f8 f9 f10 f11 f12`)
 
+// inFile converts what the library calls keys and modifiers to the names of the file.
+var inFile = strings.NewReplacer("ctrl+", "C-", "alt+", "A-", "shift+", "S-", "pgup", "pageup", "pgdown", "pagedown",
+	"<", "lt", "#", "hash")
+
 // KeyName converts the library's name of a key to the form of the file.
 func KeyName(pressed string) string {
-	mods, key := "", pressed
-	for {
-		name, after, _ := strings.Cut(key, "+")
-		mod := map[string]string{"ctrl": "C-", "alt": "A-", "shift": "S-"}[name]
-		if mod == "" || after == "" { // the key "+" with a modifier is "ctrl++"
-			break
-		}
-		mods, key = mods+mod, after
-	}
-	if name := map[string]string{"pgup": "pageup", "pgdown": "pagedown", "<": "lt", "#": "hash"}[key]; name != "" {
-		key = name
-	}
-	if mods != "" || utf8.RuneCountInString(key) > 1 {
-		return "<" + mods + key + ">"
+	key := inFile.Replace(pressed)
+	if utf8.RuneCountInString(key) > 1 {
+		return "<" + key + ">"
 	}
 	return key
 }

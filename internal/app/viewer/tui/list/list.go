@@ -63,7 +63,7 @@ type State struct {
 	// when the list is complete, move to its first (1) or last (-1) unread entry; 0 does not
 	Seek     int
 	ReadHere map[part.Key]bool // entries read in this list; they stay in it
-	err      error             // why the list could not be made
+	Err      error             // why the list could not be made
 }
 
 // NextUnread is the effect that moves to the next unread entry.
@@ -81,7 +81,8 @@ func (l *List) Choose(of tree.ID) part.Effects {
 func (l *List) Request(r part.List) {
 	switch l.Complete = false; {
 	case !r.Again:
-		l.Job.Replace(r)
+		l.Job.Abandon()
+		l.Job.Next = &r
 	// A list that is being made is not cancelled, because no list would be complete while entries keep arriving.
 	case l.Job.Next == nil:
 		l.Job.Next = &r
@@ -262,7 +263,7 @@ func (l *List) Begin() tea.Cmd {
 	if l.Tree.Snapshot == nil {
 		return nil
 	}
-	ctx, r, id := l.Job.Begin(l.Ctx)
+	ctx, r := l.Job.Begin(l.Ctx)
 	if r == nil {
 		return nil
 	}
@@ -273,22 +274,22 @@ func (l *List) Begin() tea.Cmd {
 		list, err := w.Make(ctx, func(found []*Item) {
 			l.Send(part.Then(func() part.Effects {
 				// Old rows of the same list stay until the search has found at least as many.
-				if l.Job.Awaits(id) && (!r.Again || l.Outdated() || len(found) >= len(l.Items)) {
+				if ctx.Err() == nil && (!r.Again || l.Outdated() || len(found) >= len(l.Items)) {
 					l.takeProvisional(found)
 				}
 				return nil
 			}))
 		})
 		took := time.Since(began)
-		return part.Then(func() part.Effects { return l.takeList(id, list, took, err) })
+		return part.Then(func() part.Effects { return l.takeList(ctx, list, took, err) })
 	}
 }
 
-// takeList shows a complete list or its error, and moves to an unread entry if seek is set.
-func (l *List) takeList(id int, list *SortedList, took time.Duration, err error) part.Effects {
-	awaited := l.Job.Awaits(id)
+// takeList shows a complete list or its error, unless ctx has ended, and moves to an unread entry if seek is set.
+func (l *List) takeList(ctx context.Context, list *SortedList, took time.Duration, err error) part.Effects {
+	dropped := ctx.Err() != nil
 	l.Job.End()
-	if !awaited {
+	if dropped {
 		return nil
 	}
 	l.Took = took
@@ -300,7 +301,7 @@ func (l *List) takeList(id int, list *SortedList, took time.Duration, err error)
 		}
 	}
 	by := l.Seek
-	l.err, l.Complete, l.Seek = err, l.Job.Next == nil, 0
+	l.Err, l.Complete, l.Seek = err, l.Job.Next == nil, 0
 	if err != nil {
 		l.take(nil)
 		return nil
@@ -421,14 +422,11 @@ func (l *List) SortMenu(reversed bool) part.Effects {
 
 // Scene is the second pane.
 type Scene struct {
-	Spec           Spec
-	Name           string
-	Err            string
-	Empty          string // the message if there are no entries
-	Complete       bool
-	At, Top, Total int
-	Count          int // of all entries, or of the unread ones before all are listed; 0 if it is unknown
-	Entries        []EntryScene
+	*List
+	Name    string
+	Empty   string // the message if there are no entries
+	Count   int    // of all entries, or of the unread ones before all are listed; 0 if it is unknown
+	Entries []EntryScene
 }
 
 // EntryScene is a line of the second pane.
@@ -440,15 +438,12 @@ type EntryScene struct {
 
 // Scene returns the pane with the lines that a height has room for.
 func (l *List) Scene(height int, date func(time.Time) string) Scene {
-	s := Scene{Spec: l.Spec, Name: l.Tree.Name(l.Spec.Of), Complete: l.Complete, At: l.At, Total: len(l.Items)}
+	s := Scene{List: l, Name: l.Tree.Name(l.Spec.Of), Count: len(l.Items)}
 	snapshot := cmp.Or(l.Tree.Snapshot, &tree.Snapshot{})
-	if s.Count = s.Total; snapshot.Uncounted {
+	if snapshot.Uncounted {
 		s.Count = 0
 	} else if snapshot.Partial {
 		s.Count = snapshot.All.Unread
-	}
-	if l.err != nil {
-		s.Err = l.err.Error()
 	}
 	switch {
 	case l.Spec.Query != "":
@@ -459,7 +454,6 @@ func (l *List) Scene(height int, date func(time.Time) string) Scene {
 		s.Empty = l.Trf("nothing unread: %s shows read entries", l.KeyOf("all"))
 	}
 	l.Y = cells.Window(l.Y, l.At, len(l.Items), height)
-	s.Top = l.Y
 	for _, it := range l.Items[l.Y:min(len(l.Items), l.Y+height)] {
 		ref := l.Marks.Now(it.Ref())
 		e := EntryScene{Ref: ref, Date: date(it.date.Time()), Title: l.Titles[it.ID()]}

@@ -66,7 +66,7 @@ func (p *Page) ListLinks(part.Given) part.Effects {
 		l := list[at]
 		switch {
 		case c.Action == "yank":
-			return p.Programs.copy(p.Tr("URL"), l.url), true
+			return p.Programs.copy(ref, p.Tr("URL"), l.url), true
 		case c.Action != "download" && c.Action != "save":
 			return p.Programs.open(ref, l.url), true
 		case l.kind != "enclosure":
@@ -118,7 +118,7 @@ func (p *Page) enclosure(g part.Given, do func(url string) part.Effects) part.Ef
 
 // Play plays an enclosure: the first, or the one of the count.
 func (p *Page) Play(g part.Given) part.Effects {
-	play := func(url string) part.Effects { return p.Programs.Play(p.Ref, url, false) }
+	play := func(url string) part.Effects { return p.Programs.Play(p.Ref, URLPlayer, url) }
 	if len(p.Entry.Enclosures) == 0 && feedurl.IsVideo(p.Entry.URL) {
 		return play(p.Entry.URL)
 	}
@@ -127,7 +127,9 @@ func (p *Page) Play(g part.Given) part.Effects {
 
 // YankEnclosure copies the URL of an enclosure: the first, or the one of the count.
 func (p *Page) YankEnclosure(g part.Given) part.Effects {
-	return p.enclosure(g, func(url string) part.Effects { return p.Programs.copy(p.Tr("URL of the enclosure"), url) })
+	return p.enclosure(g, func(url string) part.Effects {
+		return p.Programs.copy(p.Ref, p.Tr("URL of the enclosure"), url)
+	})
 }
 
 // Download downloads the enclosures of the entry, or the one of the count.

@@ -41,6 +41,9 @@ type Disk interface {
 	// SaveEntry saves an entry as a file: .txt is text, .html HTML, .eml a mail message. If the file
 	// exists and replace is false, the error is [fs.ErrExist].
 	SaveEntry(ctx context.Context, ref lektordir.Ref, path string, replace bool) error
+	// Command returns the arguments of a program of the user for an entry, and environment variables that describe
+	// the entry. Templates in the words of OwnCommand are filled in.
+	Command(ctx context.Context, ref lektordir.Ref, of Program, words []string) (argv, env []string, err error)
 }
 
 // Page is the pane of the open entry.
@@ -62,7 +65,7 @@ type Page struct {
 	width   int       // columns for which the text was requested; 0 to read it again
 	pending keys.Call // action to do when the entry is read
 	find    finder
-	job     part.Job[int]
+	Job     part.Job[int]
 }
 
 // Open reports whether an entry is open.
@@ -76,14 +79,11 @@ func (p *Page) Show(ref lektordir.Ref) {
 
 // Close closes the entry.
 func (p *Page) Close() {
-	*p = Page{Env: p.Env, Disk: p.Disk, Programs: p.Programs, Size: p.Size, job: p.job}
+	*p = Page{Env: p.Env, Disk: p.Disk, Programs: p.Programs, Size: p.Size, Job: p.Job}
 }
 
 // Await lets an action wait until the entry is read.
 func (p *Page) Await(c keys.Call) { p.pending = c }
-
-// Reading reports whether the entry is being read.
-func (p *Page) Reading() bool { return p.job.Runs() }
 
 // Reread lets the entry be read again.
 func (p *Page) Reread() { p.width = 0 }
@@ -108,9 +108,9 @@ func (p *Page) Begin() tea.Cmd {
 		return nil
 	}
 	// Cancel the read of another entry: a slow one must not delay this one.
-	p.job.End()
-	p.width, p.job.Next = width, &width
-	ctx, _, id := p.job.Begin(p.Ctx)
+	p.Job.End()
+	p.width, p.Job.Next = width, &width
+	ctx, _ := p.Job.Begin(p.Ctx)
 	d, ref, feedText := p.Disk, p.Ref, p.FeedText
 	return func() tea.Msg {
 		entry, err := d.Page(ctx, ref, width, feedText)
@@ -122,10 +122,10 @@ func (p *Page) Begin() tea.Cmd {
 			lines = append(append(lines, ""), cells.BreakLines(entry.Text, width)...)
 		}
 		return part.Then(func() part.Effects {
-			if !p.job.Awaits(id) {
+			if ctx.Err() != nil {
 				return nil
 			}
-			p.job.End()
+			p.Job.End()
 			return p.take(entry, lines, err)
 		})
 	}

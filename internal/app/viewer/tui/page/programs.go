@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -19,15 +20,6 @@ import (
 	"github.com/lektordir/lektor/lektordir"
 )
 
-// Commands finds the programs of the user. Its methods may take long.
-type Commands interface {
-	// Command returns the arguments of a command for an entry, and environment variables that describe the entry.
-	// Templates in the words of OwnCommand are filled in.
-	Command(ctx context.Context, ref lektordir.Ref, of Program, words []string) (argv, env []string, err error)
-	// Clip passes text to the user's clipboard program.
-	Clip(ctx context.Context, text string) error
-}
-
 // Program is which command of the user is run.
 type Program uint8
 
@@ -37,15 +29,15 @@ const (
 	Browser                   // opens a URL; "" means that of the entry
 	URLPlayer                 // plays an enclosure, by its URL
 	FilePlayer                // plays a file, by its path
+	Clipboard                 // reads a text from its standard input
 	Bookmarker
 )
 
 // Programs are the programs that get entries.
 type Programs struct {
 	*part.Env
-	Disk     Disk
-	Commands Commands
-	Getenv   func(string) string
+	Disk   Disk
+	Getenv func(string) string
 	// Forbidden is the reason why keys must not run commands; nil means that they may.
 	Forbidden error
 	Plain     bool // the terminal understands no escape sequences
@@ -69,7 +61,7 @@ func (p *Programs) open(ref lektordir.Ref, url string) part.Effects {
 
 // browse runs the user's browser, which keeps running when the reader ends.
 func (p *Programs) browse(ref lektordir.Ref, url string) error {
-	argv, env, err := p.Commands.Command(p.Ctx, ref, Browser, []string{url})
+	argv, env, err := p.Disk.Command(p.Ctx, ref, Browser, []string{url})
 	if err == nil {
 		_, err = terminal.Background(env, argv)
 	}
@@ -98,13 +90,9 @@ func (p *Programs) BrowseAll(refs []lektordir.Ref) part.Effects {
 		Yes: func() part.Effects { return part.Effects{part.Task{Name: p.Tr("opening"), Do: open}} }}}
 }
 
-// Play plays an enclosure by its URL, or a file. The player gets the terminal, because audio players show their
-// position there.
-func (p *Programs) Play(ref lektordir.Ref, what string, file bool) part.Effects {
-	of := URLPlayer
-	if file {
-		of = FilePlayer
-	}
+// Play plays an enclosure by its URL, or a file; of is URLPlayer or FilePlayer. The player gets the terminal, because
+// audio players show their position there.
+func (p *Programs) Play(ref lektordir.Ref, of Program, what string) part.Effects {
 	g := part.Given{Ref: ref, Call: keys.Call{Words: []string{what}}}
 	return p.command(of, g, func(argv, env []string) part.Effects {
 		return part.Effects{part.Exec{Cmd: terminal.Command(env, argv), Name: argv[0]}}
@@ -136,7 +124,7 @@ func (p *Programs) command(of Program, g part.Given, do func(argv, env []string)
 		if !chosen {
 			return do(g.Words, nil)
 		}
-		argv, env, err := p.Commands.Command(p.Ctx, g.Ref, of, g.Words)
+		argv, env, err := p.Disk.Command(p.Ctx, g.Ref, of, g.Words)
 		if err != nil {
 			return p.Fail(err)
 		}
@@ -156,7 +144,7 @@ func (p *Programs) Yank(g part.Given) part.Effects {
 		if err != nil {
 			return p.Fail(err)
 		}
-		return p.copy(what, string(text))
+		return p.copy(g.Ref, what, string(text))
 	})
 }
 
@@ -165,7 +153,7 @@ const clipboardVariable = "LEKTOR_CLIPBOARD"
 
 // copy copies a text by the user's program, or asks the terminal to. A terminal does not
 // answer, so the message claims no more than the request.
-func (p *Programs) copy(what, text string) part.Effects {
+func (p *Programs) copy(ref lektordir.Ref, what, text string) part.Effects {
 	own := p.Getenv(clipboardVariable) != ""
 	switch {
 	case text == "":
@@ -175,8 +163,15 @@ func (p *Programs) copy(what, text string) part.Effects {
 	case !own:
 		return append(p.Say("%s sent to the terminal's clipboard", what), part.Run(tea.SetClipboard(text)))
 	}
-	return append(p.Say("copying"), part.Background(func() part.Effects {
-		return p.Result(p.Trf("%s copied", what), p.Commands.Clip(p.Ctx, text))
+	return append(p.Say("copying"), p.command(Clipboard, part.Given{Ref: ref}, func(argv, env []string) part.Effects {
+		cmd := terminal.Command(env, argv)
+		// Its output is not read: xclip and wl-copy leave a process behind that keeps it open.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		cmd.Stdin = strings.NewReader(text)
+		if err := cmd.Run(); err != nil {
+			return p.Fail(fmt.Errorf("%s: %w", argv[0], err))
+		}
+		return p.Say("%s copied", what)
 	})...)
 }
 
@@ -225,7 +220,7 @@ func (p *Programs) pipe(ref lektordir.Ref, form string, words []string) part.Eff
 func (p *Programs) Bookmark(g part.Given) part.Effects {
 	return part.Effects{part.Task{Name: p.Tr("bookmarking"), Finish: true,
 		Do: func(ctx context.Context, _ func(string)) (string, error) {
-			argv, env, err := p.Commands.Command(ctx, g.Ref, Bookmarker, nil)
+			argv, env, err := p.Disk.Command(ctx, g.Ref, Bookmarker, nil)
 			if err != nil {
 				return "", err
 			}

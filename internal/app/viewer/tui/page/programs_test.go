@@ -10,13 +10,14 @@ import (
 
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // Without a program of the user, the terminal copies.
 func TestCopy(t *testing.T) {
 	none := func(string) string { return "" }
 	p := &Programs{Env: &part.Env{Ctx: t.Context(), Printer: texts.New(none)}, Getenv: none}
-	e := p.copy("URL", "http://x.example/")
+	e := p.copy(lektordir.Ref{}, "URL", "http://x.example/")
 	if v := reflect.ValueOf(e[1].(part.Run)()); v.Kind() != reflect.String || v.String() != "http://x.example/" {
 		t.Errorf("%v", v)
 	}

@@ -4,50 +4,35 @@ import "context"
 
 // Job is background work of which one request runs at a time. R is the type of a request.
 type Job[R any] struct {
-	ID     int // number of the latest request that began
-	Next   *R  // request that begins when none runs
-	runs   bool
-	stale  bool // the result of the running request is dropped
+	ID     int  // number of the latest request that began
+	Next   *R   // request that begins when none runs
+	Runs   bool // a request runs, also if its result is dropped
 	cancel context.CancelFunc
 }
 
-// Replace cancels the running request and requests r.
-func (j *Job[R]) Replace(r R) {
-	j.Abandon()
-	j.Next = &r
-}
-
-// Abandon cancels the running request, and its result is dropped.
+// Abandon cancels the running request, so that its result is dropped.
 func (j *Job[R]) Abandon() {
-	if j.runs {
+	if j.Runs {
 		j.cancel()
-		j.stale = true
 	}
 }
 
 // Begin starts the next request and returns it, nil if one is running or there is none. The
-// result must carry the id.
-func (j *Job[R]) Begin(ctx context.Context) (inner context.Context, r *R, id int) {
-	if j.runs || j.Next == nil {
-		return nil, nil, 0
+// result is awaited until inner ends.
+func (j *Job[R]) Begin(ctx context.Context) (inner context.Context, r *R) {
+	if j.Runs || j.Next == nil {
+		return nil, nil
 	}
-	r, j.Next = j.Next, nil
-	j.runs, j.stale = true, false
+	r, j.Next, j.Runs = j.Next, nil, true
 	j.ID++
 	inner, j.cancel = context.WithCancel(ctx)
-	return inner, r, j.ID
+	return inner, r
 }
-
-// Awaits reports whether a result with this id is awaited.
-func (j *Job[R]) Awaits(id int) bool { return j.runs && !j.stale && id == j.ID }
 
 // End makes the job idle, and cancels the request if it still runs.
 func (j *Job[R]) End() {
 	if j.cancel != nil {
 		j.cancel()
 	}
-	j.runs = false
+	j.Runs = false
 }
-
-// Runs reports whether a request runs, also if its result is dropped.
-func (j *Job[R]) Runs() bool { return j.runs }

@@ -57,9 +57,6 @@ func (p *Prompt) Confirm(q part.Confirm) part.Effects {
 	return nil
 }
 
-// QuestionLine returns the question for the last line.
-func (p *Prompt) QuestionLine() string { return p.Tr(p.Question.Text) + " (y/n) " }
-
 // Answer takes a key as the answer to the question.
 func (p *Prompt) Answer(name string) part.Effects {
 	q := p.Question

@@ -15,50 +15,42 @@ import (
 	"github.com/lektordir/lektor/internal/text/termsafe"
 )
 
-// painter paints a scene.
-type painter struct {
-	*Scene
-	look *cells.Look
-	name string // of the lektor-dir
-}
-
-// Paint returns all lines of the screen. name is that of the lektor-dir.
-func (s *Scene) Paint(look *cells.Look, name string) string {
-	p := &painter{s, look, name}
+// Paint returns all lines of the screen.
+func (s *Scene) Paint() string {
 	switch {
-	case p.Width < LeastWidth || p.Height < LeastHeight:
-		text := p.Trf("screen too small: %dx%d; at least %dx%d is needed", p.Width, p.Height, LeastWidth, LeastHeight)
-		return strings.Join(firstLines(cells.BreakLines(text, p.Width), p.Height), "\n")
-	case p.Pictures.On:
-		return strings.Repeat("\n", p.Height-1) + cells.Fit(p.Pictures.Caption, p.Width)
+	case s.Width < LeastWidth || s.Height < LeastHeight:
+		text := s.Trf("screen too small: %dx%d; at least %dx%d is needed", s.Width, s.Height, LeastWidth, LeastHeight)
+		return strings.Join(firstLines(cells.BreakLines(text, s.Width), s.Height), "\n")
+	case s.Pictures.On:
+		return strings.Repeat("\n", s.Height-1) + cells.Fit(s.Pictures.Caption, s.Width)
 	}
-	return p.screen()
+	return s.screen()
 }
 
 func firstLines(lines []string, n int) []string { return lines[:min(len(lines), n)] }
 
 // screen returns the lines of the screen.
-func (p *painter) screen() string {
-	height := p.Lines()
+func (s *Scene) screen() string {
+	height := s.Lines()
 	lines := make([]string, 0, height+2)
-	if n := p.Menu; n != nil {
-		return strings.Join(append(p.menuLines(n, height), p.lastLine()), "\n")
+	if n := s.Menu; n != nil {
+		return strings.Join(append(s.menuLines(n, height), s.lastLine()), "\n")
 	}
 	var columns [][]string
-	for _, pane := range p.Panes() {
-		title, body := p.column(pane)
+	for _, pane := range s.Panes() {
+		title, body := s.column(pane)
 		// The title of the pane with the focus is reversed; the others are faint too.
-		s := cells.TitleStyle
-		if pane.Kind != p.Focus {
-			s = cells.TitleAway
+		style := cells.TitleStyle
+		if pane.Kind != s.Focus {
+			style = cells.TitleAway
 		}
 		if pane.Y == 0 {
 			columns = append(columns, nil)
 		}
 		last := &columns[len(columns)-1]
-		*last = append(append(*last, p.look.Paint(s, cells.Fit(title, pane.Width))), body...)
+		*last = append(append(*last, s.Look.Paint(style, cells.Fit(title, pane.Width))), body...)
 	}
-	bar := p.look.Paint(cells.DimText, "│")
+	bar := s.Look.Paint(cells.DimText, "│")
 	for row := range height + 1 {
 		parts := make([]string, len(columns))
 		for i := range columns {
@@ -66,19 +58,19 @@ func (p *painter) screen() string {
 		}
 		lines = append(lines, strings.Join(parts, bar))
 	}
-	return strings.Join(append(lines, p.lastLine()), "\n")
+	return strings.Join(append(lines, s.lastLine()), "\n")
 }
 
 // column returns the title of a pane, and its lines, each padded to its width.
-func (p *painter) column(at PaneAt) (title string, body []string) {
+func (s *Scene) column(at PaneAt) (title string, body []string) {
 	height := at.Height
 	switch at.Kind {
 	case keys.FeedsPane:
-		title, body = p.feedLines(at.Width)
+		title, body = s.feedLines(at.Width, height)
 	case keys.ListPane:
-		title, body = p.entryLines(at.Width, height)
+		title, body = s.entryLines(at.Width, height)
 	default:
-		title, body = p.pageLines(at.Width, height)
+		title, body = s.pageLines(at.Width, height)
 	}
 	for len(body) < height {
 		body = append(body, strings.Repeat(" ", at.Width))
@@ -87,69 +79,69 @@ func (p *painter) column(at PaneAt) (title string, body []string) {
 }
 
 // feedLines returns the title and the lines of the first pane.
-func (p *painter) feedLines(width int) (title string, body []string) {
-	f := &p.Feeds
-	title = " " + p.Tr("feeds")
-	if p.Snapshot == nil {
-		return title, []string{cells.Fit(" "+p.Tr("reading…"), width)}
+func (s *Scene) feedLines(width, height int) (title string, body []string) {
+	f := s.Feeds
+	title = " " + s.Tr("feeds")
+	if s.Feeds.Snapshot == nil {
+		return title, []string{cells.Fit(" "+s.Tr("reading…"), width)}
 	}
-	for i, n := range f.Nodes {
-		body = append(body, p.node(n, f.Top+i == f.At, width))
+	for i := f.Y; i < min(len(f.Nodes), f.Y+height); i++ {
+		body = append(body, s.node(f.Nodes[i], i == f.At, width))
 	}
-	if n := p.Snapshot.All.Unread; n > 0 {
-		title += "  " + p.Trf("%d unread", n)
+	if n := s.Feeds.Snapshot.All.Unread; n > 0 {
+		title += "  " + s.Trf("%d unread", n)
 	}
 	return title, body
 }
 
 // node returns the line of a node.
-func (p *painter) node(n tree.Node, here bool, width int) string {
-	s := cells.PlainStyle
+func (s *Scene) node(n tree.Node, here bool, width int) string {
+	style := cells.PlainStyle
 	if n.Unread > 0 {
-		s = cells.UnreadText
+		style = cells.UnreadText
 	}
-	left := cells.CursorMark(here) + strings.Repeat(" ", min(n.Depth, max(0, width/3))) + n.Sign()
-	return p.cursorLine(here, keys.FeedsPane, s, left+n.Text(width-len(left)))
+	left := cells.CursorMark[here] + strings.Repeat(" ", min(n.Depth, max(0, width/3))) + n.Sign()
+	return s.cursorLine(here, keys.FeedsPane, style, left+n.Text(width-len(left)))
 }
 
-// cursorLine paints a line in style s, and in the style of the cursor if here is set.
-func (p *painter) cursorLine(here bool, in keys.Pane, s cells.Style, text string) string {
+// cursorLine paints a line in a style, and in the style of the cursor if here is set.
+func (s *Scene) cursorLine(here bool, in keys.Pane, style cells.Style, text string) string {
 	switch {
-	case here && p.Focus == in:
-		s = cells.CursorHere
-	case here: // its style keeps what s has set and it does not mention
-		text = p.look.Paint(cells.CursorAway, text)
+	case here && s.Focus == in:
+		style = cells.CursorHere
+	case here: // CursorAway keeps what style has set and it does not mention
+		text = s.Look.Paint(cells.CursorAway, text)
 	}
-	return p.look.Paint(s, text)
+	return s.Look.Paint(style, text)
 }
 
 // withDate and withFeed are the columns from which a list shows dates and names of feeds.
 const withDate, withFeed = 28, 56
 
 // entryLines returns the title and the lines of the list.
-func (p *painter) entryLines(width, height int) (title string, body []string) {
-	l := &p.List
-	title = p.listTitle()
+func (s *Scene) entryLines(width, height int) (title string, body []string) {
+	l := &s.List
+	title = s.listTitle()
 	switch {
-	case l.Err != "":
-		return title, p.message(l.Err, cells.PlainStyle, width, height)
-	case l.Total == 0 && p.Snapshot != nil && l.Complete:
+	case l.Err != nil:
+		return title, s.message(l.Err.Error(), cells.PlainStyle, width, height)
+	case len(l.Items) == 0 && s.Feeds.Snapshot != nil && l.Complete:
 		return title, []string{cells.Fit(" "+l.Empty, width)}
 	}
 	for i, e := range l.Entries {
-		body = append(body, p.entry(e, l.Top+i == l.At, width))
+		body = append(body, s.entry(e, l.Y+i == l.At, width))
 	}
 	return title, body
 }
 
 // listTitle returns the name of the list, its query, and the position of the cursor.
-func (p *painter) listTitle() string {
-	l := &p.List
+func (s *Scene) listTitle() string {
+	l := &s.List
 	title := " " + cells.Plain(l.Name)
 	if l.Spec.Query != "" {
 		title += " /" + cells.Plain(l.Spec.Query)
 	}
-	if l.Total > 0 {
+	if len(l.Items) > 0 {
 		title += fmt.Sprintf("  %d/", l.At+1)
 		if l.Count > 0 {
 			title += fmt.Sprint(l.Count)
@@ -162,21 +154,21 @@ func (p *painter) listTitle() string {
 }
 
 // message returns the lines of a message in a pane.
-func (p *painter) message(text string, s cells.Style, width, height int) (body []string) {
+func (s *Scene) message(text string, style cells.Style, width, height int) (body []string) {
 	for _, line := range firstLines(cells.BreakLines(text, width-2), height) {
-		body = append(body, p.look.Paint(s, cells.Fit(" "+line, width)))
+		body = append(body, s.Look.Paint(style, cells.Fit(" "+line, width)))
 	}
 	return body
 }
 
 // entry returns the line of an entry.
-func (p *painter) entry(e list.EntryScene, here bool, width int) string {
+func (s *Scene) entry(e list.EntryScene, here bool, width int) string {
 	flags := FlagLetters(e.Ref)
-	s := cells.PlainStyle
+	style := cells.PlainStyle
 	if e.Ref.Unread() {
-		s = cells.UnreadText
+		style = cells.UnreadText
 	}
-	text := cells.CursorMark(here) + cells.Fit(flags, 3) + " "
+	text := cells.CursorMark[here] + cells.Fit(flags, 3) + " "
 	if width >= withDate {
 		text += fmt.Sprintf("%*s  ", dateWidth, e.Date)
 	}
@@ -186,46 +178,45 @@ func (p *painter) entry(e list.EntryScene, here bool, width int) string {
 	}
 	title := cells.Fit(cmp.Or(e.Title, "…"), width-termsafe.Width(text)-termsafe.Width(feed))
 	if here {
-		return p.cursorLine(true, keys.ListPane, s, text+feed+title)
+		return s.cursorLine(true, keys.ListPane, style, text+feed+title)
 	}
 	if len(flags) > 1 {
-		text = p.look.Paint(cells.FlagText, text)
+		text = s.Look.Paint(cells.FlagText, text)
 	}
-	return text + p.look.Paint(cells.FeedStyle, feed) + p.look.Paint(s, title)
+	return text + s.Look.Paint(cells.FeedStyle, feed) + s.Look.Paint(style, title)
 }
 
 // dateWidth is the columns of a date.
 const dateWidth = len("Mon 10:05")
 
 // pageLines returns the title and the lines of the open entry.
-func (p *painter) pageLines(width, height int) (string, []string) {
-	r := &p.Page
-	title := " " + strings.TrimLeft(r.Flags+" ", " ") + r.Title
+func (s *Scene) pageLines(width, height int) (string, []string) {
+	r, title := s.Page, " "+s.PageTitle
 	switch {
 	case r.Err != nil:
-		return title, p.message(r.Err.Error(), cells.BadText, width, height)
+		return title, s.message(r.Err.Error(), cells.BadText, width, height)
 	case !r.Open():
 		return " ", nil
 	case r.Entry == nil:
-		return title, []string{cells.Fit(" "+p.Tr("reading…"), width)}
+		return title, []string{cells.Fit(" "+s.Tr("reading…"), width)}
 	}
 	header := max(0, slices.Index(r.Lines, ""))
 	var body []string
 	for i := r.Y; i < min(len(r.Lines), r.Y+height); i++ {
-		s := cells.PlainStyle
+		style := cells.PlainStyle
 		if i < header {
-			s = cells.FeedStyle
+			style = cells.FeedStyle
 		} else if page.IsNote(r.Lines[i]) {
-			s = cells.LinkText
+			style = cells.LinkText
 		}
-		body = append(body, " "+p.marked(i, s, cells.Fit(r.Lines[i], width-1)))
+		body = append(body, " "+s.marked(i, style, cells.Fit(r.Lines[i], width-1)))
 	}
 	return title, body
 }
 
 // marked returns a line of the text in a style, with the matches of a search in it reversed.
-func (p *painter) marked(line int, s cells.Style, text string) string {
-	matches, at := p.Page.Matches(line)
+func (s *Scene) marked(line int, style cells.Style, text string) string {
+	matches, at := s.Page.Matches(line)
 	var b strings.Builder
 	done := 0
 	for i, m := range matches {
@@ -236,71 +227,71 @@ func (p *painter) marked(line int, s cells.Style, text string) string {
 		if i == at {
 			hit = cells.MatchHere // bold, too
 		}
-		b.WriteString(p.look.Paint(s, text[done:m.From]) + p.look.Paint(hit, text[m.From:m.To]))
+		b.WriteString(s.Look.Paint(style, text[done:m.From]) + s.Look.Paint(hit, text[m.From:m.To]))
 		done = m.To
 	}
-	return b.String() + p.look.Paint(s, text[done:])
+	return b.String() + s.Look.Paint(style, text[done:])
 }
 
 // lastLine returns the last line of the screen: the prompt, else the message, else keys typed
 // so far, else the position or hints.
-func (p *painter) lastLine() string {
+func (s *Scene) lastLine() string {
 	switch {
-	case p.Prompt != nil:
-		return p.promptLine()
-	case p.Last.Question != "":
-		return cells.Fit(cells.Ends(cells.Plain(p.Last.Question), p.Width), p.Width) // its end says how to answer
-	case p.Last.Status.Bad:
-		text := cells.Plain(p.Last.Status.Text)
-		if termsafe.Width(text) > p.Width {
+	case s.Prompt != nil:
+		return s.promptLine()
+	case s.Last.Question != "":
+		return cells.Fit(cells.Ends(cells.Plain(s.Last.Question), s.Width), s.Width) // its end says how to answer
+	case s.Last.Status.Bad:
+		text := cells.Plain(s.Last.Status.Text)
+		if termsafe.Width(text) > s.Width {
 			text, _, _ = strings.Cut(text, part.HintMark) // the key of messages shows it
 		}
-		if termsafe.Width(text) > p.Width && p.name != "" {
-			text = strings.ReplaceAll(text, p.name+"/", "") // omit the path of the lektor-dir
+		if termsafe.Width(text) > s.Width && s.Dir != "" {
+			text = strings.ReplaceAll(text, s.Dir+"/", "") // omit the path of the lektor-dir
 		}
-		return p.look.Paint(cells.BadText, cells.Fit(cells.Ends(text, p.Width), p.Width))
-	case p.Last.Status.Text != "":
-		return cells.Fit(cells.Plain(p.Last.Status.Text), p.Width)
-	case p.Last.Typed != "":
-		return cells.Fit(p.Last.Typed, p.Width)
+		return s.Look.Paint(cells.BadText, cells.Fit(cells.Ends(text, s.Width), s.Width))
+	case s.Last.Status.Text != "":
+		return cells.Fit(cells.Plain(s.Last.Status.Text), s.Width)
+	case s.Last.Typed != "":
+		return cells.Fit(s.Last.Typed, s.Width)
 	}
-	left := cells.Fit(cells.Plain(p.Last.Place), max(0, p.Width-len(p.Last.Help)-1))
-	return p.look.Paint(cells.DimText, cells.Fit(left+" "+p.Last.Help, p.Width))
+	left := cells.Fit(cells.Plain(s.Last.Place), max(0, s.Width-len(s.Last.Help)-1))
+	return s.Look.Paint(cells.DimText, cells.Fit(left+" "+s.Last.Help, s.Width))
 }
 
 // promptLine returns the line that the user types, with the candidates that follow the one in it.
-func (p *painter) promptLine() string {
-	text, _ := p.Prompt.Shown(p.Width)
-	free := p.Width - termsafe.Width(text) - 3
-	names := p.Prompt.Others()
+func (s *Scene) promptLine() string {
+	text, _ := s.Prompt.Shown(s.Width)
+	free := s.Width - termsafe.Width(text) - 3
+	names := s.Prompt.Others()
 	if names == nil || free < 8 {
-		return cells.Fit(text, p.Width)
+		return cells.Fit(text, s.Width)
 	}
-	return text + "   " + p.look.Paint(cells.DimText, cells.Fit(cells.Plain(strings.Join(names, " ")), free))
+	return text + "   " + s.Look.Paint(cells.DimText, cells.Fit(cells.Plain(strings.Join(names, " ")), free))
 }
 
 // menuLines returns the lines of the open menu, each padded to the width of the screen. Long lines are broken. They
 // begin with the line n.Y, or with the next one from which that of the cursor is whole on the screen.
-func (p *painter) menuLines(n *part.Lines, height int) []string {
-	broken := func(i int) []string { return cells.BreakLines(n.Text[i], p.Width-1) }
+func (s *Scene) menuLines(n *part.Lines, height int) []string {
+	broken := func(i int) []string { return cells.BreakLines(n.Text[i], s.Width-1) }
 	for i, rows := min(n.At, len(n.Text)-1), 0; i >= n.Y; i-- {
 		if rows += len(broken(i)); i < n.At && rows > height {
 			n.Y = i + 1
 		}
 	}
-	lines := []string{p.look.Paint(cells.TitleStyle, cells.Fit(" "+p.Tr(n.Title), p.Width))}
+	lines := []string{s.Look.Paint(cells.TitleStyle, cells.Fit(" "+s.Tr(n.Title), s.Width))}
 	for i := n.Y; i < len(n.Text) && len(lines) <= height; i++ {
 		here := n.Choose != nil && i == n.At
 		for j, line := range broken(i) {
-			line = cells.Fit(cells.CursorMark(here && j == 0)+line, p.Width)
+			line = cells.Fit(cells.CursorMark[here && j == 0]+line, s.Width)
 			if here {
-				line = p.look.Paint(cells.CursorHere, line)
+				line = s.Look.Paint(cells.CursorHere, line)
 			}
 			lines = append(lines, line)
 		}
 	}
 	for len(lines) <= height {
-		lines = append(lines, strings.Repeat(" ", p.Width))
+		lines = append(lines, strings.Repeat(" ", s.Width))
 	}
 	return lines[:height+1]
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lektordir/lektor/internal/app/viewer/tui/cells"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/keys"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/list"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/page"
@@ -21,14 +22,17 @@ import (
 type Scene struct {
 	*texts.Printer
 	Layout
-	Feeds    tree.Scene
-	List     list.Scene
-	Page     PageScene
-	Prompt   *prompt.Line // nil if the user types none
-	Menu     *part.Lines  // nil if none is open
-	Pictures *page.Pictures
-	Snapshot *tree.Snapshot // of which arrivals are told; nil before
-	Last     Last
+	Look  *cells.Look
+	Dir   string // path of the lektor-dir
+	Feeds *tree.Tree
+	List  list.Scene
+	Page  *page.Page
+	// PageTitle has the flags of the open entry and its title.
+	PageTitle string
+	Prompt    *prompt.Line // nil if the user types none
+	Menu      *part.Lines  // nil if none is open
+	Pictures  *page.Pictures
+	Last      Last
 }
 
 // Last is what the last line may show.
@@ -39,12 +43,6 @@ type Last struct {
 	Progress string // of work in the background
 	Place    string // where the user is
 	Help     string // the key of help
-}
-
-// PageScene is the third pane.
-type PageScene struct {
-	*page.Page
-	Flags, Title string
 }
 
 // FlagLetters returns N for an unread entry, and its flags but S.
@@ -82,12 +80,12 @@ func (s *Scene) title() string {
 
 // NodeLine returns the line of the cursor in the feeds.
 func (s *Scene) NodeLine() (at cursorAt, known bool) {
-	f := &s.Feeds
-	if f.At >= f.Total {
+	f := s.Feeds
+	if f.At >= len(f.Nodes) {
 		return at, false
 	}
-	n := f.Nodes[f.At-f.Top]
-	at = cursorAt{number: s.Trf("%d of %d", f.At+1, f.Total)}
+	n := f.Nodes[f.At]
+	at = cursorAt{number: s.Trf("%d of %d", f.At+1, len(f.Nodes))}
 	at.line = cmp.Or(map[string]string{"+": s.Trf("closed folder %s", n.Title),
 		"-": s.Trf("folder %s", n.Title), "?": s.Trf("saved search %s", n.Title),
 		"=": s.Trf("paused feed %s", n.Title)}[n.Sign()], n.Title)
@@ -105,13 +103,13 @@ func (s *Scene) NodeLine() (at cursorAt, known bool) {
 // shown while it is read again; of another one, nothing is known before it is complete.
 func (s *Scene) EntryLine(same bool) (at cursorAt, known bool) {
 	l := &s.List
-	if l.Err != "" {
-		return cursorAt{line: l.Err}, true
-	} else if l.Total == 0 {
+	if l.Err != nil {
+		return cursorAt{line: l.Err.Error()}, true
+	} else if len(l.Items) == 0 {
 		return cursorAt{line: l.Empty}, l.Complete
 	}
-	e := l.Entries[l.At-l.Top]
-	if e.Title == "" || !l.Complete && !same && (s.Snapshot == nil || !s.Snapshot.Partial) {
+	e := l.Entries[l.At-l.Y]
+	if e.Title == "" || !l.Complete && !same && (s.Feeds.Snapshot == nil || !s.Feeds.Snapshot.Partial) {
 		return at, false
 	}
 	if at.number = fmt.Sprint(l.At + 1); l.Count > 0 {

@@ -78,7 +78,7 @@ func (v *Voice) Speak(s *Scene, msg tea.Msg, after func(time.Duration, tea.Msg) 
 		v.pressed = true
 		v.said.status, v.said.keys = "", ""
 	}
-	v.news.count(s.Snapshot)
+	v.news.count(s.Feeds.Snapshot)
 	if !v.said.began {
 		v.said.began = true
 		v.line(s.Last.Help)
@@ -212,7 +212,7 @@ func (v *Voice) where(scene *Scene) bool {
 	known := false
 	var at cursorAt
 	switch {
-	case scene.Snapshot == nil:
+	case scene.Feeds.Snapshot == nil:
 		return false
 	case pane == keys.FeedsPane:
 		at, known = scene.NodeLine()
@@ -229,7 +229,7 @@ func (v *Voice) where(scene *Scene) bool {
 		s.place, s.line = here, ""
 	}
 	if pane == keys.PagePane {
-		v.page(&scene.Page, scene.Lines())
+		v.page(scene.Page, scene.Lines())
 	} else if at.line != s.line {
 		v.line(at.String())
 		s.line = at.line
@@ -238,7 +238,7 @@ func (v *Voice) where(scene *Scene) bool {
 }
 
 // page says the lines of the open entry that became visible, or the line of a match.
-func (v *Voice) page(p *PageScene, height int) {
+func (v *Voice) page(p *page.Page, height int) {
 	s := &v.said
 	switch {
 	case p.Err != nil:

@@ -3,7 +3,6 @@ package terminal
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,25 +18,19 @@ import (
 // send signals to it alone.
 type Child struct {
 	*exec.Cmd
-	Wait     bool // wait for Enter after the command has ended
-	Terminal *Terminal
-	keyboard io.Reader
-	pid      int
+	*Terminal
+	Wait bool // wait for Enter after the command has ended
+	pid  int
 }
 
-// SetStdin passes the terminal to the command, unless the command has another standard input.
-func (c *Child) SetStdin(r io.Reader) {
-	if c.keyboard = r; c.Stdin == nil {
-		c.Stdin = r
-	}
-}
-
-func (c *Child) SetStdout(io.Writer)   { c.Stdout = c.Terminal.out }
-func (c *Child) SetStderr(w io.Writer) { c.Stderr = w }
-
-// Run runs the command, restores the terminal, and waits for Enter if c.wait is set.
+// Run runs the command, restores the terminal, and waits for Enter if c.wait is set. The terminal is the standard input
+// of the command, unless that has another.
 func (c *Child) Run() error {
 	t := c.Terminal
+	if c.Stdin == nil {
+		c.Stdin = t.in
+	}
+	c.Stdout, c.Stderr = t.out, os.Stderr
 	restore := t.save()
 	if t.owned() {
 		c.SysProcAttr = &syscall.SysProcAttr{Foreground: true, Ctty: int(t.out.Fd())}
@@ -147,15 +140,15 @@ func (f failure) Error() string {
 // awaitEnter waits for Enter, ^C or ^D, so that the user can read the output of a command. The
 // terminal is raw meanwhile, so keys send no signals. ^Z stops the reader.
 func (c *Child) awaitEnter() {
-	in, ok := c.keyboard.(*os.File)
-	for ask := ok; ask; {
-		state, err := term.MakeRaw(int(in.Fd()))
+	in := int(c.in.Fd())
+	for ask := true; ask; {
+		state, err := term.MakeRaw(in)
 		fmt.Fprint(c.Stdout, "\r\n[Enter]")
 		pressed := make(chan byte, 1)
 		go func() {
 			one := make([]byte, 1)
 			for !slices.Contains([]byte{'\r', '\n', 3, 4, 26}, one[0]) {
-				if n, err := in.Read(one); n == 0 || err != nil {
+				if n, err := c.in.Read(one); n == 0 || err != nil {
 					break
 				}
 			}
@@ -169,7 +162,7 @@ func (c *Child) awaitEnter() {
 		}
 		fmt.Fprint(c.Stdout, "\r\n")
 		if err == nil {
-			_ = term.Restore(int(in.Fd()), state)
+			_ = term.Restore(in, state)
 		}
 		if ask {
 			_ = Stopping{c.Terminal}.Run()
@@ -235,10 +228,6 @@ func (t *Terminal) save() (restore func(err error)) {
 // Stopping is a [tea.ExecCommand] that stops the process group until the shell resumes it in the foreground.
 // The library restores the terminal before and takes it again after.
 type Stopping struct{ *Terminal }
-
-func (Stopping) SetStdin(io.Reader)  {}
-func (Stopping) SetStdout(io.Writer) {}
-func (Stopping) SetStderr(io.Writer) {}
 
 func (s Stopping) Run() error {
 	err := stop()

@@ -3,6 +3,7 @@ package terminal
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -15,16 +16,22 @@ import (
 // Terminal is the terminal, which the reader shares with the commands that it runs, and the signals
 // that keys send.
 type Terminal struct {
-	out   *os.File
-	plain bool // write no escape sequences
+	in, out *os.File
+	plain   bool // write no escape sequences
 
 	ending <-chan struct{} // closed when the reader has to end; nil before HeedSignals
 	lost   func()          // ends the reader, as the terminal is gone
 }
 
-func New(out *os.File, plain bool) *Terminal {
-	return &Terminal{out: out, plain: plain, lost: func() {}}
+func New(in, out *os.File, plain bool) *Terminal {
+	return &Terminal{in: in, out: out, plain: plain, lost: func() {}}
 }
+
+// The streams that the library offers to a [tea.ExecCommand] are those of the terminal, or others that hide it.
+
+func (*Terminal) SetStdin(io.Reader)  {}
+func (*Terminal) SetStdout(io.Writer) {}
+func (*Terminal) SetStderr(io.Writer) {}
 
 // winsize returns the size of the terminal; ok is false if it is unknown.
 func (t *Terminal) winsize() (ws *unix.Winsize, ok bool) {
@@ -79,13 +86,7 @@ func (t *Terminal) HeedSignals(ctx context.Context, p *tea.Program, suspend tea.
 			}
 		}
 	})
-	heeding.Go(func() {
-		select {
-		case <-left:
-		case <-t.ending:
-			// Kill would restore the terminal while other goroutines still use it.
-			go p.Send(tea.QuitMsg{})
-		}
-	})
-	return func() { close(left); heeding.Wait(); signal.Stop(interrupts) }
+	// Kill would restore the terminal while other goroutines still use it.
+	stop := context.AfterFunc(ctx, func() { p.Send(tea.QuitMsg{}) })
+	return func() { stop(); close(left); heeding.Wait(); signal.Stop(interrupts) }
 }

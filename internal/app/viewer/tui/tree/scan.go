@@ -17,13 +17,8 @@ type ScanRequest struct {
 	recheck bool            // look at all feeds, also if no change of them was reported
 }
 
-// The effects of scans.
-type (
-	// Shown reports that a snapshot is in the tree. First is true if there was none before.
-	Shown struct{ First bool }
-	// Trouble is the error of the last scan, nil if it succeeded.
-	Trouble struct{ Err error }
-)
+// Shown is the effect of a scan that reports that a snapshot is in the tree. First is true if there was none before.
+type Shown struct{ First bool }
 
 // The first scan reads the feeds to which an entry was delivered last: about as many as it can in
 // firstWithin, and those of firstEntries at least. The others are read after firstRest, so that nothing
@@ -77,10 +72,11 @@ func (r *ScanRequest) Part(old *Snapshot, changes map[string]bool) catalog.Part 
 // Begin returns the command that makes a new snapshot, nil if no scan is requested or one
 // is running. listTook is how long it took to make the last list.
 func (t *Tree) Begin(listTook time.Duration) tea.Cmd {
-	ctx, r, id := t.Scans.Begin(t.Ctx)
+	ctx, r := t.Scans.Begin(t.Ctx)
 	if r == nil {
 		return nil
 	}
+	id := t.Scans.ID
 	t.Marks.ScanBegins(id)
 	d, old := t.Disk, t.Snapshot
 	read := r.Part(old, t.Marks.Feeds())
@@ -110,15 +106,17 @@ func (t *Tree) count(counts map[string]entrystore.Tally, err error) part.Effects
 		t.Snapshot.count(counts)
 		t.show(t.Snapshot)
 	}
-	if err != nil {
-		return t.Fail(err)
-	}
-	return nil
+	return t.Result("", err)
 }
 
-// take shows a snapshot. After an error, what could be read is shown, and the scan is repeated after t.retry.
+// take shows a snapshot. After an error, what could be read is shown, and the scan is repeated after t.retry. The
+// error is shown once until a scan succeeds.
 func (t *Tree) take(s *Snapshot, r *ScanRequest, took time.Duration, err error) part.Effects {
-	rest, e := RestBetween(took), part.Effects{Trouble{err}}
+	rest, e := RestBetween(took), part.Effects{}
+	if err != nil && !t.failed {
+		e = t.Fail(err)
+	}
+	t.failed = err != nil
 	if s != nil {
 		old := t.Snapshot
 		t.show(s)

@@ -46,6 +46,7 @@ type Tree struct {
 	At, Y    int           // the cursor, and the first line of the pane
 	Retry    time.Duration // before a scan that failed is repeated
 	Scans    part.Job[ScanRequest]
+	failed   bool           // the last scan failed
 	Await    func() tea.Msg // awaitChanges
 }
 
@@ -239,19 +240,6 @@ func (t *Tree) HideRead(part.Given) part.Effects {
 	t.Remember("hide", in, value)
 	t.arrange()
 	return said
-}
-
-// Scene is the first pane.
-type Scene struct {
-	At, Top, Total int    // the cursor, the first line on the screen, and the number of lines
-	Nodes          []Node // those on the screen
-}
-
-// Scene returns the pane with the lines that a height has room for.
-func (t *Tree) Scene(height int) Scene {
-	t.Y = cells.Window(t.Y, t.At, len(t.Nodes), height)
-	return Scene{At: t.At, Top: t.Y, Total: len(t.Nodes),
-		Nodes: slices.Clone(t.Nodes[t.Y:min(len(t.Nodes), t.Y+height)])}
 }
 
 // Sign returns the character before the label of the node.

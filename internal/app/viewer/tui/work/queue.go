@@ -18,18 +18,12 @@ type Change struct {
 	part.Change
 
 	run
-	result Result            // at the end
-	keys   map[part.Key]bool // keys of the entries in Refs; nil if Refs is
-	feeds  map[string]bool   // hashes of the feeds of Refs; nil if Refs is
-	made   bool              // it has ended, and the screen knows
-	scan   int               // id of the first scan that began after the disk made the change; 0 before
-}
-
-// Result is what the disk has done.
-type Result struct {
-	Message    string          // for the last line
-	Moved      []lektordir.Ref // the entries with their new names
-	Everything bool            // feeds that Moved does not name may have changed
+	message string            // at the end: for the last line
+	moved   []lektordir.Ref   // at the end: the entries with their new names
+	keys    map[part.Key]bool // keys of the entries in Refs; nil if Refs is
+	feeds   map[string]bool   // hashes of the feeds of Refs; nil if only moved can say which have changed
+	made    bool              // it has ended, and the screen knows
+	scan    int               // id of the first scan that began after the disk made the change; 0 before
 }
 
 // Trashes reports whether a change trashes its entries.
@@ -37,19 +31,19 @@ func (c *Change) Trashes() bool { return strings.Contains(c.Set, "T") }
 
 // effects returns the effects of a change that the disk made, or failed to make.
 func (c *Change) effects(env *Env) part.Effects {
-	e := part.Effects{part.Say{Text: c.result.Message}}
+	e := part.Effects{part.Say{Text: c.message}}
 	switch {
 	case c.err != nil:
 		e = append(e, env.Fail(c.err)...)
 	case c.Then != nil:
-		e = append(e, c.Then(c.result.Moved)...)
+		e = append(e, c.Then(c.moved)...)
 	}
 	feeds := map[string]bool{} // that changed; "" stands for any
 	maps.Copy(feeds, c.feeds)
-	for _, r := range c.result.Moved {
+	for _, r := range c.moved {
 		feeds[r.Feed] = true
 	}
-	if c.result.Everything {
+	if c.feeds == nil && len(c.moved) == 0 {
 		feeds[""] = true
 	}
 	if len(feeds) > 0 {
@@ -65,23 +59,24 @@ type Queue struct {
 	Env *Env
 
 	changes []*Change
-	last    *Change // the one that was added last; nil before
-	awaited bool    // the message of the first change that is not made will come
+	awaited bool // the message of the first change that is not made will come
 }
 
 // Add adds a change that is not about flags, and that do makes. If it does not fail, then is called, unless it is nil.
-func (q *Queue) Add(do func() (Result, error), then func([]lektordir.Ref) part.Effects) {
+// If do returns no entries that it has moved, any feed may have changed.
+func (q *Queue) Add(do func() (message string, moved []lektordir.Ref, err error),
+	then func([]lektordir.Ref) part.Effects) {
 	q.add(&Change{Change: part.Change{Then: then}}, do)
 }
 
-func (q *Queue) add(c *Change, do func() (Result, error)) {
+func (q *Queue) add(c *Change, do func() (message string, moved []lektordir.Ref, err error)) {
 	before := q.Earlier()
 	c.begin(func() (err error) {
 		before()
-		c.result, err = do()
+		c.message, c.moved, err = do()
 		return err
 	}, func() part.Effects { return q.take(c) })
-	q.changes, q.last = append(q.changes, c), c
+	q.changes = append(q.changes, c)
 }
 
 // Flags adds a change that sets and clears flags of entries.
@@ -92,33 +87,34 @@ func (q *Queue) Flags(e part.Change) *Change {
 		c.feeds[r.Feed] = true
 	}
 	c.total = len(e.Refs)
-	q.add(c, func() (Result, error) {
-		moved, err := q.Env.Disk.Mark(q.Env.Ctx, e.Refs, e.Set, e.Unset, func() { c.marked.Add(1) })
-		return Result{Moved: moved}, err
+	q.add(c, func() (_ string, moved []lektordir.Ref, err error) {
+		moved, err = q.Env.Disk.Mark(q.Env.Ctx, e.Refs, e.Set, e.Unset, func() { c.marked.Add(1) })
+		return "", moved, err
 	})
 	return c
 }
 
 // Save adds the change that saves a query under a name.
 func (q *Queue) Save(name, query string) {
-	q.Add(func() (Result, error) { return Result{Everything: true}, q.Env.Disk.Save(q.Env.Ctx, name, query) },
+	q.Add(func() (string, []lektordir.Ref, error) { return "", nil, q.Env.Disk.Save(q.Env.Ctx, name, query) },
 		func([]lektordir.Ref) part.Effects { return q.Env.Say("saved as %s", name) })
 }
 
 // Remember sets a setting of the screen, and adds the change that remembers it.
 func (q *Queue) Remember(name, value string) {
 	q.Env.Screen.Set(name, value)
-	q.Add(func() (Result, error) { return Result{}, q.Env.Disk.Remember(q.Env.Ctx, name, value) }, nil)
+	q.add(&Change{feeds: map[string]bool{}}, func() (string, []lektordir.Ref, error) {
+		return "", nil, q.Env.Disk.Remember(q.Env.Ctx, name, value)
+	})
 }
 
 // Earlier returns a function that waits for the changes that were added so far.
 func (q *Queue) Earlier() func() {
-	last := q.last
-	return func() {
-		if last != nil {
-			<-last.ended
-		}
+	if len(q.changes) == 0 {
+		return func() {}
 	}
+	last := q.changes[len(q.changes)-1]
+	return func() { <-last.ended }
 }
 
 // Begin returns the command that brings the end of the first change that is not made, nil if it is awaited already.

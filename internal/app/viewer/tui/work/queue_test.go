@@ -9,6 +9,7 @@ import (
 	"github.com/lektordir/lektor/internal/app/viewer/tui/part"
 	"github.com/lektordir/lektor/internal/app/viewer/tui/texts"
 	"github.com/lektordir/lektor/internal/cli/cmdline"
+	"github.com/lektordir/lektor/lektordir"
 )
 
 // Changes are made in their order, whether or not anybody waits for them. One that panics ends the reader, and those
@@ -19,10 +20,10 @@ func TestOrder(t *testing.T) {
 	var made strings.Builder
 	hold := make(chan struct{})
 	for i, err := range []error{nil, errors.New("failed"), nil} {
-		w.Add(func() (Result, error) {
+		w.Add(func() (string, []lektordir.Ref, error) {
 			<-hold
 			made.WriteByte("abc"[i])
-			return Result{}, err
+			return "", nil, err
 		}, nil)
 	}
 	var messages strings.Builder
@@ -31,13 +32,14 @@ func TestOrder(t *testing.T) {
 	if d := w.Drain(t.Context(), report, nil); d != nil || made.String() != "abc" || messages.String() != "lektor-view: failed\n" {
 		t.Errorf("made %q, defect %v, messages %q", &made, d, &messages)
 	}
-	w.Add(func() (Result, error) { panic("broken") }, nil)
-	w.Add(func() (Result, error) { return Result{Message: "after it"}, nil }, nil)
+	w.Add(func() (string, []lektordir.Ref, error) { panic("broken") }, nil)
+	w.Add(func() (string, []lektordir.Ref, error) { return "after it", nil, nil }, nil)
 	if d := w.Drain(t.Context(), report, nil); d == nil || !strings.Contains(d.Error(), "broken") {
 		t.Errorf("defect %v", d)
 	}
-	if w.last.Await(); w.last.result.Message != "after it" {
-		t.Errorf("%+v", w.last.result)
+	last := w.changes[len(w.changes)-1]
+	if last.Await(); last.message != "after it" {
+		t.Errorf("%q", last.message)
 	}
 	if _, ok := w.changes[3].Await().(*part.Defect); !ok {
 		t.Error("no defect")

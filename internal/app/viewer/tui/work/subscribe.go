@@ -38,9 +38,9 @@ func after(word string, lines []string) (rest []string) {
 // fail, then is called with its lines.
 func (w *Work) queue(then func(lines []string) part.Effects, in string, args ...string) part.Effects {
 	var lines []string
-	w.Add(func() (_ Result, err error) {
+	w.Add(func() (_ string, _ []lektordir.Ref, err error) {
 		lines, _, err = w.fetcher(in, args...)
-		return Result{Everything: true}, err
+		return "", nil, err
 	}, func([]lektordir.Ref) part.Effects { return then(lines) })
 	return nil
 }

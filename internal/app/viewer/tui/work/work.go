@@ -65,12 +65,11 @@ func New(env *Env) *Work {
 // TakeBack takes back the last command, or the last change of a subscription if that was later.
 func (w *Work) TakeBack(part.Given) part.Effects {
 	begun := w.Tasks.Of(addTask)
-	w.Add(func() (Result, error) {
+	w.Add(func() (string, []lektordir.Ref, error) {
 		for _, t := range begun {
 			<-t.ended
 		}
-		message, moved, err := w.Disk.Undo(w.Ctx)
-		return Result{message, moved, len(moved) == 0}, err
+		return w.Disk.Undo(w.Ctx)
 	}, nil)
 	return nil
 }
