@@ -21,8 +21,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -99,7 +101,7 @@ func named(err error, path string) error {
 // Permissions are as with [Write]. After an error the old content is still there, without any
 // temporary file.
 func WriteUnsynced(path string, data []byte) error {
-	f, err := pending(path, asBefore...)
+	f, err := tempFile(path)
 	if err != nil {
 		return named(err, path)
 	}
@@ -135,16 +137,50 @@ func CreateUnsynced(path string, data []byte) error {
 }
 
 // Create creates a file for writing: name, which is relative to the directory that is open as at. path is
-// its name in errors. [os.OpenFile] would register the file with the poller, which does not support files:
-// five system calls for nothing.
-func Create(at int, name, path string) (*os.File, error) {
+// its name in errors.
+func Create(at int, name, path string) (*os.File, error) { return create(at, name, path, perm) }
+
+// create is Create with permissions. [os.OpenFile] would register the file with the poller, which does not
+// support files: five system calls for nothing.
+func create(at int, name, path string, mode fs.FileMode) (*os.File, error) {
 	fd, err := retry(func() (int, error) {
-		return unix.Openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, uint32(perm))
+		return unix.Openat(at, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, uint32(mode.Perm()))
 	})
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// tempFile creates a file beside path, in fewer system calls than renameio, as each fetch of a feed writes several. If
+// there is a regular file at path, it has the permissions of that one.
+func tempFile(path string) (*os.File, error) {
+	mode := perm
+	fi, err := os.Lstat(path)
+	old := err == nil && fi.Mode().IsRegular()
+	if old {
+		mode = fi.Mode().Perm()
+	}
+	prefix := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	for try := 0; ; try++ {
+		temp := prefix + strconv.FormatInt(rand.Int64N(9e15)+1e15, 10)
+		f, err := create(unix.AT_FDCWD, temp, temp, mode)
+		if errors.Is(err, fs.ErrExist) && try < 100 {
+			continue
+		}
+		if err != nil || !old {
+			return f, err
+		}
+		// The umask may have removed bits that the old file has.
+		if fi, err = f.Stat(); err == nil && fi.Mode().Perm() != mode {
+			err = f.Chmod(mode)
+		}
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+		return f, err
+	}
 }
 
 // Remove removes the file at path durably: it syncs the directory before it returns. It returns nil

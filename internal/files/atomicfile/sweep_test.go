@@ -36,12 +36,12 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestSweepOwn: temporary files are recognised.
+// TestSweepOwn: both kinds of temporary files are recognised.
 func TestSweepOwn(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "doc")
 	old := time.Now().Add(-time.Minute)
-	f, err := pending(path)
+	f, err := tempFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
