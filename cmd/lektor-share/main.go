@@ -17,7 +17,7 @@ import (
 func main() {
 	// Most memory of a large sync is in use until its end, so little of it is garbage. A limit
 	// below that would make the garbage collector run all the time.
-	debug.SetGCPercent(20)
+	debug.SetGCPercent(15)
 	os.Exit(cmdline.Main(newApp(), os.Args))
 }
 
