@@ -522,8 +522,7 @@ func isLetters(t string) bool {
 	return found
 }
 
-// monthOf returns the month that a word begins with the name of, else 0; 12 more for
-// names that were once not read.
+// monthOf returns the month that a word begins with the name of, else 0.
 func monthOf(word string) int {
 	if rest, ok := strings.CutPrefix(word, "ב"); ok && rest != "" { // "in", in Hebrew
 		if m := monthOf(rest); m > 0 {
