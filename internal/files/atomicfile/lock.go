@@ -84,13 +84,18 @@ func Same(a, b string) bool {
 	return err == nil && os.SameFile(x, y)
 }
 
-// OpenDir opens a directory. A symbolic link at the path is an error.
-func OpenDir(path string) (f *os.File, err error) {
-	err = Again(func() error {
-		f, err = os.OpenFile(path, unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+// OpenDir opens a directory. A symbolic link at the path is an error. Like [Create], it does not register the directory
+// with the poller.
+func OpenDir(path string) (*os.File, error) {
+	var fd int
+	err := Again(func() (err error) {
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		return err
 	})
-	return f, err
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // Again repeats a call like [Retry], and also after ESTALE: a network file system (GlusterFS,
